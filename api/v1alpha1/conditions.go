@@ -1,0 +1,54 @@
+package v1alpha1
+
+// Condition types. Ready, Reconciling and Stalled follow kstatus: Ready is always present, the other two only while
+// they are true.
+const (
+	// ConditionReady of a release means that its rollout is complete; of a gateway, that it runs what it was given and
+	// all its replicas are available.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work is under way.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True while only a person can bring the object further.
+	ConditionStalled = "Stalled"
+
+	// ConditionAccepted of a release says whether its spec and its profile are well-formed.
+	ConditionAccepted = "Accepted"
+	// ConditionResolved of a release says whether its image has been resolved to a digest.
+	ConditionResolved = "Resolved"
+)
+
+// Reasons of conditions and events.
+const (
+	// Of a release.
+	ReasonAccepted            = "Accepted"
+	ReasonInvalidImage        = "InvalidImage"
+	ReasonProfileNotFound     = "ProfileNotFound"
+	ReasonInvalidProfile      = "InvalidProfile"
+	ReasonInvalidAccess       = "InvalidRegistryAccess"
+	ReasonResolving           = "Resolving"
+	ReasonResolved            = "Resolved"
+	ReasonRegistryUnavailable = "RegistryUnavailable"
+	ReasonNotAccepted         = "NotAccepted"
+	ReasonRolloutStarted      = "RolloutStarted"
+	ReasonRolloutProgressing  = "RolloutProgressing"
+	ReasonRolloutPaused       = "RolloutPaused"
+	ReasonRolloutFailed       = "RolloutFailed"
+	ReasonRolloutComplete     = "RolloutComplete"
+
+	// Of a gateway.
+	ReasonReleaseNotFound     = "ReleaseNotFound"
+	ReasonRevisionNotFound    = "RevisionNotFound"
+	ReasonWaitingForRelease   = "WaitingForRelease"
+	ReasonWaitingForWindow    = "WaitingForWindow"
+	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
+	ReasonForeignObject       = "ForeignObject"
+	ReasonInvalidSpec         = "InvalidSpec"
+	ReasonApplyFailed         = "ApplyFailed"
+	ReasonRecorded            = "Recorded"
+	ReasonAdopted             = "Adopted"
+	ReasonProgressing         = "Progressing"
+	ReasonNotProgressing      = "NotProgressing"
+	ReasonReplicasUnavailable = "ReplicasUnavailable"
+	ReasonReplicasAvailable   = "ReplicasAvailable"
+	ReasonDriftRepaired       = "DriftRepaired"
+)
