@@ -39,4 +39,6 @@ const (
 	FieldOwnerRelease = "gatehouse-release"
 	// GatewayContainer is the name of the container of a profile's pod template that gets the release's image.
 	GatewayContainer = "gateway"
+	// ConfigVolume is the name of the volume that holds the files of a gateway's spec.config.
+	ConfigVolume = "gatehouse-config"
 )
