@@ -120,7 +120,8 @@ func (r Reference) WithDigest(d Digest) Pinned {
 }
 
 // Key is the form in which references are compared with scopes: as String, but
-// with a host that ComparableHost has normalised for HTTPS.
+// with a host that ComparableHost has normalised for HTTPS. It is for comparing
+// alone: a host of one label may no longer read as a host in it.
 func (r Reference) Key() string {
 	if r.IsZero() {
 		return ""
