@@ -1,0 +1,164 @@
+package registry
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/gatehouse-dev/gatehouse/internal/image"
+)
+
+// lane is the queue of one registry, whoever asks and with whatever access.
+// Lanes take turns, so that a long queue at one registry delays no other; and
+// one that does not answer holds a single worker.
+type lane struct {
+	host     string
+	waiting  []*entry
+	running  int
+	ready    bool // it is in Pool.ready
+	answers  bool // the last attempt found the registry in order
+	circuits map[accessKey]*circuit
+}
+
+// circuit is a lane with one access: what goes wrong with one set of
+// authorities or credentials says nothing about another. It exists as long as
+// an entry uses it.
+type circuit struct {
+	lane    *lane
+	access  accessKey
+	entries int
+	breaker *gobreaker.TwoStepCircuitBreaker[image.Digest]
+	trouble *Error    // the last failure of the registry
+	reopens time.Time // nothing is attempted before
+	openFor time.Duration
+}
+
+func (p *Pool) circuit(e *entry) *circuit {
+	host := image.ComparableHost(e.reference.Registry(), e.access.PlainHTTP)
+	l := p.lanes[host]
+	if l == nil {
+		l = &lane{host: host, circuits: map[accessKey]*circuit{}}
+		p.lanes[host] = l
+	}
+	c := l.circuits[e.key.access]
+	if c == nil {
+		c = &circuit{lane: l, access: e.key.access, openFor: p.options.BreakerOpen}
+		c.breaker = gobreaker.NewTwoStepCircuitBreaker[image.Digest](gobreaker.Settings{
+			Name:         host,
+			MaxRequests:  1,
+			Timeout:      p.options.BreakerOpen,
+			ReadyToTrip:  func(counts gobreaker.Counts) bool { return int(counts.ConsecutiveFailures) >= p.options.BreakerFailures },
+			IsSuccessful: func(err error) bool { return err == nil },
+		})
+		l.circuits[e.key.access] = c
+	}
+	c.entries++
+	return c
+}
+
+func (p *Pool) releaseCircuit(c *circuit) {
+	c.entries--
+	if c.entries > 0 {
+		return
+	}
+	delete(c.lane.circuits, c.access)
+	if len(c.lane.circuits) == 0 {
+		delete(p.lanes, c.lane.host)
+	}
+}
+
+// refuse returns why the registry is not asked now: the trouble it was last
+// found in, in the same words, so that a summary does not flap; nil if it may
+// be asked.
+func (c *circuit) refuse(now time.Time) *Error {
+	if c.trouble != nil && (now.Before(c.reopens) || c.breaker.State() == gobreaker.StateOpen) {
+		return c.trouble
+	}
+	return nil
+}
+
+// learn takes in how an attempt ended. Only trouble of the registry itself
+// counts: that one tag is not found says that it is in order.
+func (c *circuit) learn(failure *Error, done func(error), now time.Time) {
+	if failure == nil || !failure.troubled() {
+		c.lane.answers = true
+		c.trouble = nil
+		done(nil)
+		return
+	}
+	c.lane.answers = false
+	c.trouble = failure
+	done(failure)
+	if c.breaker.State() == gobreaker.StateOpen {
+		c.reopens = now.Add(c.openFor)
+	}
+	if wait := failure.RetryAfter(); wait > 0 && now.Add(wait).After(c.reopens) {
+		c.reopens = now.Add(wait)
+	}
+}
+
+// limit is how many attempts the lane may have under way.
+func (l *lane) limit(perRegistry int) int {
+	if l.answers {
+		return perRegistry
+	}
+	return 1
+}
+
+// offer puts a lane at the end of the turn if it has something to start.
+func (p *Pool) offer(l *lane) {
+	if !l.ready && len(l.waiting) > 0 && l.running < l.limit(p.options.PerRegistry) {
+		l.ready = true
+		p.ready = append(p.ready, l)
+	}
+}
+
+// dispatch starts attempts while there are workers, one lane after the other.
+func (p *Pool) dispatch() {
+	for p.ctx != nil && p.running < p.options.Workers && len(p.ready) > 0 {
+		l := p.ready[0]
+		p.ready = slices.Delete(p.ready, 0, 1)
+		l.ready = false
+		if len(l.waiting) == 0 || l.running >= l.limit(p.options.PerRegistry) {
+			continue
+		}
+		e := l.waiting[0]
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+		p.begin(e)
+		p.offer(l)
+	}
+}
+
+// begin starts the attempt of an entry, or answers it at once if its registry
+// is left alone meanwhile.
+func (p *Pool) begin(e *entry) {
+	now := p.options.Clock.Now()
+	c := e.circuit
+	refusal := c.refuse(now)
+	var done func(error)
+	if refusal == nil {
+		var err error
+		if done, err = c.breaker.Allow(); err != nil {
+			// Another attempt is finding out whether the registry is back.
+			refusal = c.trouble
+			if refusal == nil || !errors.Is(err, gobreaker.ErrTooManyRequests) {
+				refusal = &Error{Kind: Busy, text: "registry " + e.reference.Registry() + ": not asked, it is being tried"}
+			}
+		}
+	}
+	if refusal != nil {
+		from := now
+		if c.reopens.After(now) {
+			from = c.reopens
+		}
+		p.record(e, Result{Err: refusal, At: now, RetryAt: from.Add(p.jittered(p.options.BackoffBase))})
+		p.settle(e)
+		return
+	}
+	p.running++
+	c.lane.running++
+	p.attempts.Add(1)
+	go p.attempt(p.ctx, e, done)
+}

@@ -1,0 +1,318 @@
+package registry
+
+import (
+	"container/list"
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gatehouse-dev/gatehouse/internal/image"
+)
+
+// PoolOptions of a Pool. A zero field means its default.
+type PoolOptions struct {
+	// Workers is how many attempts run at a time. Default 32.
+	Workers int
+	// PerRegistry is how many of them may be at one registry that answers; one
+	// that has not answered, or not the last time, gets a single one. Default 4.
+	PerRegistry int
+	// MaxResults bounds how many references are known or waited for; beyond
+	// it the least recently asked for is forgotten. Default 8192.
+	MaxResults int
+	// BackoffBase and BackoffCap bound the wait after a failure, which doubles
+	// from the one to the other. Defaults 2s and 5m.
+	BackoffBase, BackoffCap time.Duration
+	// BreakerFailures in a row open the breaker of a registry; after
+	// BreakerOpen one attempt is let through. Defaults 3 and 30s.
+	BreakerFailures int
+	BreakerOpen     time.Duration
+	// Clock dates the results and the back-off. Default the real one.
+	Clock clock.PassiveClock
+	// Log gets a line when the outcome for a reference changes.
+	Log logr.Logger
+}
+
+func (o PoolOptions) withDefaults() PoolOptions {
+	setDefault(&o.Workers, 32)
+	setDefault(&o.PerRegistry, 4)
+	setDefault(&o.MaxResults, 8192)
+	setDefault(&o.BackoffBase, 2*time.Second)
+	setDefault(&o.BackoffCap, 5*time.Minute)
+	setDefault(&o.BreakerFailures, 3)
+	setDefault(&o.BreakerOpen, 30*time.Second)
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return o
+}
+
+// Request asks what a reference names.
+type Request struct {
+	Reference image.Reference
+	Access    Access
+	// Owner is woken when the answer comes.
+	Owner types.NamespacedName
+	// MaxAge is how old a digest may be; zero is any age. It does not concern
+	// failures, which have a time at which they are tried again.
+	MaxAge time.Duration
+	// NotBefore refuses any answer, also a failure, from an attempt that began
+	// earlier: a person wants it asked now. A time in the future is ignored.
+	NotBefore time.Time
+}
+
+// Result is the outcome of the latest attempt. The zero value says that there
+// was none.
+type Result struct {
+	// Digest is what the reference names; zero if Err is set.
+	Digest image.Digest
+	// Err is an *Error, or nil.
+	Err error
+	// At is when the attempt began. It is zero if there was none.
+	At time.Time
+	// RetryAt is when a failure may be tried again: look it up then. It is zero
+	// for a digest and for a terminal failure.
+	RetryAt time.Time
+}
+
+// Pool resolves references off the workers of controllers. Lookup never waits;
+// Start runs the attempts. The results are a cache of what the registries said.
+type Pool struct {
+	client  *Client
+	options PoolOptions
+
+	mu       sync.Mutex
+	ctx      context.Context // of Start; nil while it does not run
+	attempts sync.WaitGroup
+	running  int
+	entries  map[entryKey]*entry
+	idle     *list.List // of *entry without an attempt, the least recently asked for first
+	lanes    map[string]*lane
+	ready    []*lane // lanes that may start an attempt, in turn
+	queues   []workqueue.TypedInterface[reconcile.Request]
+}
+
+type entryKey struct {
+	reference string
+	access    accessKey
+}
+
+// entry is one reference with one access. It is idle (and in the list of those),
+// or has an attempt queued or running; many who ask share it.
+type entry struct {
+	key       entryKey
+	reference image.Reference
+	access    Access
+	circuit   *circuit
+	owners    map[types.NamespacedName]struct{} // to wake
+	idle      *list.Element                     // nil while an attempt is queued or runs
+	latest    Result
+	failures  int // in a row
+}
+
+// NewPool makes a Pool of attempts by client.
+func NewPool(client *Client, options PoolOptions) *Pool {
+	return &Pool{
+		client:  client,
+		options: options.withDefaults(),
+		entries: map[entryKey]*entry{},
+		idle:    list.New(),
+		lanes:   map[string]*lane{},
+	}
+}
+
+// Start runs attempts until ctx ends, and returns when the last one has. What
+// was asked for before is attempted then.
+func (p *Pool) Start(ctx context.Context) error {
+	p.mu.Lock()
+	p.ctx = ctx
+	p.dispatch()
+	p.mu.Unlock()
+
+	<-ctx.Done()
+
+	p.mu.Lock()
+	p.ctx = nil // no attempt starts any more
+	p.mu.Unlock()
+	p.attempts.Wait()
+	p.client.Close()
+	return nil
+}
+
+// NeedLeaderElection is false: a replica may resolve whatever its controllers
+// ask for, leading or not.
+func (p *Pool) NeedLeaderElection() bool { return false }
+
+// Completions wakes, in the controller that watches it, the owners of every
+// attempt that ends. What ends before a controller watches is not kept: a
+// controller looks everything up in its first passes.
+func (p *Pool) Completions() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.queues = append(p.queues, queue)
+		return nil
+	})
+}
+
+// Lookup returns the latest result and whether it answers the request. If it
+// does not, an attempt is under way, the owner is woken when it ends, and the
+// result is what was known before, if anything was. A failure that is waiting
+// for its RetryAt answers the request.
+func (p *Pool) Lookup(req Request) (Result, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.options.Clock.Now()
+	e := p.entry(req)
+	if e == nil {
+		return Result{
+			Err:     &Error{Kind: Busy, text: "registry " + req.Reference.Registry() + ": not asked, too many references wait for an answer"},
+			At:      now,
+			RetryAt: now.Add(p.jittered(p.options.BackoffBase)),
+		}, true
+	}
+	if e.idle != nil {
+		p.idle.MoveToBack(e.idle)
+		if e.answers(req, now) {
+			return e.latest, true
+		}
+		if refusal := e.circuit.refuse(now); refusal != nil {
+			p.record(e, Result{Err: refusal, At: now, RetryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
+			return e.latest, true
+		}
+		p.enqueue(e)
+	}
+	e.owners[req.Owner] = struct{}{}
+	p.dispatch()
+	return e.latest, false
+}
+
+// answers reports whether the latest result is good enough for the request.
+func (e *entry) answers(req Request, now time.Time) bool {
+	switch latest := e.latest; {
+	case latest.At.IsZero():
+		return false
+	case latest.At.Before(req.NotBefore) && !req.NotBefore.After(now):
+		return false
+	case latest.Err == nil:
+		return req.MaxAge <= 0 || now.Sub(latest.At) < req.MaxAge
+	default:
+		return latest.RetryAt.IsZero() || now.Before(latest.RetryAt)
+	}
+}
+
+// entry finds or makes the entry for a request; nil if there is no room.
+func (p *Pool) entry(req Request) *entry {
+	key := entryKey{req.Reference.String(), req.Access.key()}
+	if e, ok := p.entries[key]; ok {
+		return e
+	}
+	if len(p.entries) >= p.options.MaxResults {
+		oldest := p.idle.Front()
+		if oldest == nil {
+			return nil
+		}
+		p.forget(oldest.Value.(*entry))
+	}
+	e := &entry{key: key, reference: req.Reference, access: req.Access, owners: map[types.NamespacedName]struct{}{}}
+	e.circuit = p.circuit(e)
+	e.idle = p.idle.PushBack(e)
+	p.entries[key] = e
+	return e
+}
+
+func (p *Pool) forget(e *entry) {
+	p.idle.Remove(e.idle)
+	delete(p.entries, e.key)
+	p.releaseCircuit(e.circuit)
+}
+
+func (p *Pool) enqueue(e *entry) {
+	p.idle.Remove(e.idle)
+	e.idle = nil
+	e.circuit.lane.waiting = append(e.circuit.lane.waiting, e)
+	p.offer(e.circuit.lane)
+}
+
+// attempt runs in a goroutine of its own, which Start waits for.
+func (p *Pool) attempt(ctx context.Context, e *entry, done func(error)) {
+	defer p.attempts.Done()
+	began := p.options.Clock.Now()
+	digest, err := p.client.Resolve(ctx, e.reference, e.access)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	e.circuit.lane.running--
+	failure, _ := asError(err)
+	if failure != nil && failure.Kind == Interrupted {
+		done(nil) // says nothing about the registry; the process is about to end
+		p.settle(e)
+		return
+	}
+	e.circuit.learn(failure, done, p.options.Clock.Now())
+	result := Result{Digest: digest, At: began}
+	if failure == nil {
+		e.failures = 0
+	} else {
+		result.Err = failure
+		if !failure.Terminal() {
+			e.failures++
+			wait := max(p.backoff(e.failures), failure.RetryAfter())
+			result.RetryAt = p.options.Clock.Now().Add(wait)
+		}
+	}
+	p.record(e, result)
+	p.settle(e)
+	p.offer(e.circuit.lane)
+	p.dispatch()
+}
+
+// record keeps a result, and logs it if it says something new.
+func (p *Pool) record(e *entry, result Result) {
+	before := e.latest
+	e.latest = result
+	failure, failed := asError(result.Err)
+	switch {
+	case !failed && before.Digest != result.Digest:
+		p.options.Log.Info("image resolved", "image", e.reference.String(), "digest", result.Digest.String())
+	case failed && (before.Err == nil || before.Err.Error() != failure.Error()):
+		p.options.Log.Info("image cannot be resolved", "image", e.reference.String(), "reason", string(failure.Kind), "error", failure.Error(), "detail", failure.Detail)
+	}
+}
+
+// settle makes an entry idle and wakes those who wait for it.
+func (p *Pool) settle(e *entry) {
+	e.idle = p.idle.PushBack(e)
+	for owner := range e.owners {
+		for _, queue := range p.queues {
+			queue.Add(reconcile.Request{NamespacedName: owner})
+		}
+	}
+	clear(e.owners)
+}
+
+// backoff is the wait after so many failures in a row.
+func (p *Pool) backoff(failures int) time.Duration {
+	wait := p.options.BackoffBase
+	for range failures - 1 {
+		if wait >= p.options.BackoffCap {
+			break
+		}
+		wait *= 2
+	}
+	return p.jittered(min(wait, p.options.BackoffCap))
+}
+
+// jittered shortens a wait by up to a quarter, so that those who failed
+// together do not come back together.
+func (p *Pool) jittered(wait time.Duration) time.Duration {
+	return wait - time.Duration(rand.Int64N(int64(wait)/4+1))
+}
