@@ -1,0 +1,26 @@
+package app
+
+// What the manager may do, and nothing beyond it. `make generate` turns these lines into config/rbac/role.yaml.
+//
+// People own specs: of its own kinds the manager writes status alone.
+// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases;gatewayinstances;gatewayprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/status;gatewayinstances/status,verbs=get;patch
+//
+// An owner reference that blocks its owner's deletion needs the right to set finalizers on the owner.
+// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/finalizers;gatewayinstances/finalizers,verbs=update
+//
+// What a gateway consists of.
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services;serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;list;watch;create;patch;delete
+//
+// Why a gateway's pods are not ready, and which namespaces a profile allows.
+// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+//
+// In Gatehouse's own namespace: credentials and trust that releases refer to, revisions, and the lease.
+// +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatehouse-system,resources=leases,verbs=get;create;update

@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// readiness is what /readyz answers. It outlives the managers that a process runs one after the other.
+type readiness struct{ synced atomic.Bool }
+
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if !r.synced.Load() {
+		http.Error(w, "the caches are not filled yet", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func probes(ready *readiness) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.Handle("/readyz", ready)
+	return mux
+}
+
+func metricsHandler(registry prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	return mux
+}
+
+// serve answers at address until ctx ends; "0" serves nothing. It has begun to listen when it returns, and says on
+// failed if it stops before ctx does.
+func serve(ctx context.Context, address string, handler http.Handler, failed chan<- error) error {
+	if address == "0" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 16}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			select {
+			case failed <- fmt.Errorf("serve %s: %w", address, err):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return nil
+}
