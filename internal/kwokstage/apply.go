@@ -1,0 +1,174 @@
+package kwokstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Apply makes pods of the digest behave so from now on, those that are already
+// there included, and returns when they do. An earlier behaviour of the digest
+// is replaced. The client must read from the API server and not from a cache.
+func Apply(ctx context.Context, c client.Client, digest string, b Behaviour) error {
+	stages, err := Stages(digest, b)
+	if err != nil {
+		return err
+	}
+	if err := remove(ctx, c, digest); err != nil {
+		return err
+	}
+	for _, s := range stages {
+		if err := c.Create(ctx, s); err != nil {
+			return explain(fmt.Errorf("stage %s: %w", s.GetName(), err))
+		}
+	}
+	if !b.lasts {
+		return nil
+	}
+	// kwok looks at a pod only when the pod changes, and it may learn of the
+	// stage after that: touch them until the stage has been seen to work.
+	behaves := func(pod *corev1.Pod) bool {
+		ready := readyCondition(pod)
+		return ready != nil && ready.Message == message(b)
+	}
+	return settle(ctx, c, digest, behaves, touch)
+}
+
+// Heal takes the behaviour of the digest away: its pods become ready. It does
+// nothing if the digest had none.
+func Heal(ctx context.Context, c client.Client, digest string) error {
+	if !digestPattern.MatchString(digest) {
+		return fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits", digest)
+	}
+	if err := remove(ctx, c, digest); err != nil {
+		return err
+	}
+	// kwok's own stage makes pending pods ready and leaves running ones alone.
+	healed := func(pod *corev1.Pod) bool {
+		ready := readyCondition(pod)
+		switch {
+		case ready == nil:
+			return false
+		case ready.Message == message(ReadyAfter(0)):
+			return true
+		default:
+			return ready.Status == corev1.ConditionTrue && !strings.HasPrefix(ready.Message, messagePrefix)
+		}
+	}
+	return settle(ctx, c, digest, healed, reset)
+}
+
+func remove(ctx context.Context, c client.Client, digest string) error {
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(GroupVersionKind)
+	if err := c.List(ctx, &list, client.MatchingLabels{digestLabel: labelValue(digest)}); err != nil {
+		return explain(fmt.Errorf("list stages: %w", err))
+	}
+	for i := range list.Items {
+		if err := c.Delete(ctx, &list.Items[i]); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("stage %s: %w", list.Items[i].GetName(), err)
+		}
+	}
+	return nil
+}
+
+const (
+	settleInterval = 250 * time.Millisecond
+	settleTimeout  = time.Minute
+)
+
+// settle changes the pods of the digest that are not as wanted until all are.
+func settle(ctx context.Context, c client.Client, digest string, wanted func(*corev1.Pod) bool, change func(context.Context, client.Client, *corev1.Pod) error) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	var missing string
+	err := wait.PollUntilContextCancel(ctx, settleInterval, true, func(ctx context.Context) (bool, error) {
+		pods, err := podsOf(ctx, c, digest)
+		if err != nil {
+			return false, err
+		}
+		missing = ""
+		for i := range pods {
+			pod := &pods[i]
+			if !lives(pod) || wanted(pod) {
+				continue
+			}
+			missing = client.ObjectKeyFromObject(pod).String()
+			// A pod that is gone or changed meanwhile is looked at again.
+			if err := change(ctx, c, pod); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				return false, fmt.Errorf("pod %s: %w", missing, err)
+			}
+		}
+		return missing == "", nil
+	})
+	if err != nil && missing != "" {
+		return fmt.Errorf("pod %s has not changed its behaviour: %w", missing, err)
+	}
+	return err
+}
+
+func podsOf(ctx context.Context, c client.Client, digest string) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	var pods []corev1.Pod
+	for _, pod := range list.Items {
+		for _, container := range pod.Spec.Containers {
+			if _, d, ok := strings.Cut(container.Image, "@"); ok && d == digest {
+				pods = append(pods, pod)
+				break
+			}
+		}
+	}
+	return pods, nil
+}
+
+// lives says whether kwok moves the pod at all.
+func lives(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" &&
+		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func touch(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+	before := pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations["devcluster.gatehouse.dev/touched"] = time.Now().Format(time.RFC3339Nano)
+	return c.Patch(ctx, pod, client.MergeFrom(before))
+}
+
+func reset(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodPending
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+	pod.Status.ContainerStatuses = nil
+	return c.Status().Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// explain says what a missing Stage kind means.
+func explain(err error) error {
+	if meta.IsNoMatchError(errors.Unwrap(err)) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w (this cluster has no kwok Stages: pods behave as told only on devcluster)", err)
+	}
+	return err
+}
