@@ -261,6 +261,11 @@ type RolloutStatus struct {
 	// The fleet in numbers.
 	// +optional
 	Fleet FleetStatus `json:"fleet,omitempty"`
+	// The resource version up to which the fleet had been seen when this was written. A planner whose cache is behind it
+	// decides nothing.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	FleetVersion string `json:"fleetVersion,omitempty"`
 	// The window: the gateways that are admitted and under way.
 	// +optional
 	// +listType=map
@@ -304,7 +309,11 @@ type InFlightGateway struct {
 	// The attempt that it is to take and report.
 	// +required
 	Attempt int64 `json:"attempt"`
-	// When it was admitted.
+	// The gateway's generation as it was seen. One that has been edited since, and so may have left the release and come
+	// back, takes nothing until its entry has caught up.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
+	// When it was admitted to this attempt.
 	// +required
 	AdmittedAt metav1.Time `json:"admittedAt"`
 	// Whether it was Ready on the last completed revision before it was admitted: it uses the budget, and not coming

@@ -1,0 +1,137 @@
+package rollout
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Action is what a gateway does about its revision.
+type Action string
+
+const (
+	// Keep what is recorded. It covers the repair of drift: keeping means running it.
+	Keep Action = "Keep"
+	// Take what the release gives: record it by a conditional write, then apply it.
+	Take Action = "Take"
+	// Adopt what runs: record it from the live workload's marks, and change nothing that runs.
+	Adopt Action = "Adopt"
+	// Wait: nothing is recorded, nothing runs, and nothing may be taken yet.
+	Wait Action = "Wait"
+)
+
+// Gateway is what a gateway knows about itself when it decides. All of it must be of the object version that the write
+// of the record is conditional on.
+type Gateway struct {
+	UID types.UID
+	// Generation of the gateway's spec.
+	Generation int64
+	// Record is its status.revision, nil when it has none.
+	Record *v1alpha1.RecordedRevision
+	// Running are the marks of its live workload, nil when there is no workload. They matter only without a record.
+	Running *Marks
+}
+
+// Decision is what a gateway does now.
+type Decision struct {
+	Action Action
+	// Record is what status.revision must say: of Keep what it says already, of Take without the image, which the caller
+	// reads from the revision of that name, and of Wait nothing.
+	Record v1alpha1.RecordedRevision
+	// Reason is why a gateway waits: WaitingForRelease or WaitingForWindow.
+	Reason string
+}
+
+// Decide says what a gateway may take from the release that it follows. It reads the release's status.rollout (nil when
+// there is no release, or nothing in its status) and never its spec; any older version of it gives a safe answer.
+//
+// The caller writes the record, conditional on the version that own was read from, before it applies anything. When the
+// name of the revision changes, the same write makes the gateway's Ready condition not True: until what runs has been
+// observed again, a Ready of the revision before must not be taken for one of this. When only the attempt changes,
+// nothing rolls and Ready stands.
+func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decision {
+	if own.Record == nil && own.Running != nil {
+		return Decision{Action: Adopt, Record: adopted(release, rollout, own.Running)}
+	}
+	if rollout == nil || rollout.Target == "" {
+		if own.Record != nil {
+			return Decision{Action: Keep, Record: *own.Record}
+		}
+		return Decision{Action: Wait, Reason: v1alpha1.ReasonWaitingForRelease}
+	}
+	if entry := admitted(rollout, own); entry != nil && newer(release, entry.Attempt, own.Record) {
+		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
+			Release:  release,
+			Attempt:  entry.Attempt,
+			Name:     rollout.Target,
+			WasReady: entry.WasReady,
+			Install:  entry.Install,
+		}}
+	}
+	if own.Record != nil {
+		return Decision{Action: Keep, Record: *own.Record}
+	}
+	if rollout.Stable != "" {
+		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
+			Release: release,
+			Attempt: rollout.StableAttempt,
+			Name:    rollout.Stable,
+		}}
+	}
+	return Decision{Action: Wait, Reason: v1alpha1.ReasonWaitingForWindow}
+}
+
+// admitted finds the gateway's entry in the window. An entry of an earlier generation is none: the gateway may have left
+// the release and come back since, and the window may have given its slot to another.
+func admitted(rollout *v1alpha1.RolloutStatus, own Gateway) *v1alpha1.InFlightGateway {
+	for i := range rollout.InFlight {
+		if entry := &rollout.InFlight[i]; entry.UID == own.UID {
+			if entry.Generation < own.Generation {
+				return nil
+			}
+			return entry
+		}
+	}
+	return nil
+}
+
+func newer(release string, attempt int64, record *v1alpha1.RecordedRevision) bool {
+	return record == nil || record.Release != release || record.Attempt < attempt
+}
+
+// adopted is the record of what runs. Marks do not say whether the gateway was Ready before an attempt that has not
+// completed; it counts as if it was, so that losing a status excuses nobody.
+func adopted(release string, rollout *v1alpha1.RolloutStatus, running *Marks) v1alpha1.RecordedRevision {
+	return v1alpha1.RecordedRevision{
+		Release:  running.Release,
+		Attempt:  running.Attempt,
+		Name:     running.Revision,
+		Image:    running.Image,
+		WasReady: rollout != nil && running.Release == release && running.Attempt > rollout.StableAttempt,
+	}
+}
+
+// Marks are what a live workload says about the revision that it was made from.
+type Marks struct {
+	Release  string
+	Revision string
+	Attempt  int64
+	Image    string
+}
+
+// MarksOf reads the marks of a workload from its annotations, or returns nil when it carries none that are whole.
+func MarksOf(annotations map[string]string) *Marks {
+	attempt, err := strconv.ParseInt(annotations[v1alpha1.AnnotationAttempt], 10, 64)
+	marks := Marks{
+		Release:  annotations[v1alpha1.AnnotationRevisionRelease],
+		Revision: annotations[v1alpha1.AnnotationRevision],
+		Attempt:  attempt,
+		Image:    annotations[v1alpha1.AnnotationImage],
+	}
+	if err != nil || attempt < 0 || marks.Release == "" || marks.Revision == "" || marks.Image == "" {
+		return nil
+	}
+	return &marks
+}
