@@ -33,11 +33,11 @@ type DockerConfig struct {
 }
 
 // configEntry is for one registry, or a part of it. The secret is behind a
-// pointer, so that even a dump of a struct that holds an entry shows none.
+// function, so that even a dump of the fields of an entry shows none.
 type configEntry struct {
 	host   string // as image.ComparableHost writes it; may hold * as the kubelet allows
 	path   string // a prefix of the repository, whole components; empty is all of the registry
-	secret *auth.Credential
+	secret func() auth.Credential
 }
 
 // ParseDockerConfig reads the .dockerconfigjson of a Secret. No error repeats
@@ -69,7 +69,7 @@ func ParseDockerConfig(data []byte) (*DockerConfig, error) {
 	hash := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(file.Auths)) {
 		fields := file.Auths[key]
-		secret := &auth.Credential{
+		secret := auth.Credential{
 			Username:     fields.Username,
 			Password:     fields.Password,
 			RefreshToken: fields.IdentityToken,
@@ -82,10 +82,10 @@ func ParseDockerConfig(data []byte) (*DockerConfig, error) {
 			}
 			secret.Username, secret.Password = user, password
 		}
-		if *secret == (auth.Credential{}) {
+		if secret == (auth.Credential{}) {
 			return nil, fmt.Errorf("docker configuration: entry %s: no username, password or token; give one, or remove the entry", quoted(key))
 		}
-		entry := configEntry{secret: secret}
+		entry := configEntry{secret: func() auth.Credential { return secret }}
 		entry.host, entry.path = splitConfigKey(key)
 		config.entries = append(config.entries, entry)
 		for _, field := range []string{entry.host, entry.path, secret.Username, secret.Password, secret.RefreshToken, secret.AccessToken} {
@@ -136,7 +136,7 @@ func (c *DockerConfig) forRepository(host, repository string) auth.Credential {
 	}
 	for _, entry := range c.entries {
 		if entry.matchesHost(host) && (entry.path == "" || repository == entry.path || strings.HasPrefix(repository, entry.path+"/")) {
-			return *entry.secret
+			return entry.secret()
 		}
 	}
 	return auth.EmptyCredential
@@ -149,8 +149,8 @@ func (c *DockerConfig) forTokenService(host string) (user, password string) {
 		return "", ""
 	}
 	for _, entry := range c.entries {
-		if entry.path == "" && entry.host == host && entry.secret.Password != "" {
-			return entry.secret.Username, entry.secret.Password
+		if secret := entry.secret(); entry.path == "" && entry.host == host && secret.Password != "" {
+			return secret.Username, secret.Password
 		}
 	}
 	return "", ""
@@ -183,7 +183,7 @@ func (c *DockerConfig) secrets() []string {
 	}
 	var all []string
 	for _, entry := range c.entries {
-		s := entry.secret
+		s := entry.secret()
 		all = append(all, s.Password, s.RefreshToken, s.AccessToken)
 		if s.Password != "" {
 			all = append(all, base64.StdEncoding.EncodeToString([]byte(s.Username+":"+s.Password)))
@@ -193,21 +193,18 @@ func (c *DockerConfig) secrets() []string {
 }
 
 // String tells the number of entries and nothing of them.
-func (c *DockerConfig) String() string {
-	if c == nil {
-		return "anonymous"
-	}
+func (c DockerConfig) String() string {
 	return fmt.Sprintf("credentials of %d registries (redacted)", len(c.entries))
 }
 
 // Format is String for every verb, also those that print fields.
-func (c *DockerConfig) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(c.String())) }
+func (c DockerConfig) Format(state fmt.State, _ rune) { _, _ = state.Write([]byte(c.String())) }
 
 // MarshalJSON is String.
-func (c *DockerConfig) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
+func (c DockerConfig) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }
 
 // MarshalLog is String, for logr.
-func (c *DockerConfig) MarshalLog() any { return c.String() }
+func (c DockerConfig) MarshalLog() any { return c.String() }
 
 // LogValue is String, for slog.
-func (c *DockerConfig) LogValue() slog.Value { return slog.StringValue(c.String()) }
+func (c DockerConfig) LogValue() slog.Value { return slog.StringValue(c.String()) }

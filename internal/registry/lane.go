@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -17,10 +16,19 @@ type lane struct {
 	host     string
 	waiting  []*entry
 	running  int
-	ready    bool // it is in Pool.ready
-	answers  bool // the last attempt found the registry in order
+	offered  bool // it is in Pool.ready or Pool.doubtful
+	state    laneState
 	circuits map[accessKey]*circuit
 }
+
+// laneState is how the last attempt found the registry.
+type laneState int
+
+const (
+	untried laneState = iota
+	inOrder
+	inTrouble
+)
 
 // circuit is a lane with one access: what goes wrong with one set of
 // authorities or credentials says nothing about another. It exists as long as
@@ -46,10 +54,12 @@ func (p *Pool) circuit(e *entry) *circuit {
 	if c == nil {
 		c = &circuit{lane: l, access: e.key.access, openFor: p.options.BreakerOpen}
 		c.breaker = gobreaker.NewTwoStepCircuitBreaker[image.Digest](gobreaker.Settings{
-			Name:         host,
-			MaxRequests:  1,
-			Timeout:      p.options.BreakerOpen,
-			ReadyToTrip:  func(counts gobreaker.Counts) bool { return int(counts.ConsecutiveFailures) >= p.options.BreakerFailures },
+			Name:        host,
+			MaxRequests: 1,
+			Timeout:     p.options.BreakerOpen,
+			ReadyToTrip: func(counts gobreaker.Counts) bool {
+				return int(counts.ConsecutiveFailures) >= p.options.BreakerFailures
+			},
 			IsSuccessful: func(err error) bool { return err == nil },
 		})
 		l.circuits[e.key.access] = c
@@ -83,12 +93,14 @@ func (c *circuit) refuse(now time.Time) *Error {
 // counts: that one tag is not found says that it is in order.
 func (c *circuit) learn(failure *Error, done func(error), now time.Time) {
 	if failure == nil || !failure.troubled() {
-		c.lane.answers = true
-		c.trouble = nil
+		c.lane.state = inOrder
 		done(nil)
+		if c.breaker.State() == gobreaker.StateClosed {
+			c.trouble = nil
+		}
 		return
 	}
-	c.lane.answers = false
+	c.lane.state = inTrouble
 	c.trouble = failure
 	done(failure)
 	if c.breaker.State() == gobreaker.StateOpen {
@@ -101,32 +113,45 @@ func (c *circuit) learn(failure *Error, done func(error), now time.Time) {
 
 // limit is how many attempts the lane may have under way.
 func (l *lane) limit(perRegistry int) int {
-	if l.answers {
+	if l.state == inOrder {
 		return perRegistry
 	}
 	return 1
 }
 
-// offer puts a lane at the end of the turn if it has something to start.
+// offer puts a lane at the end of its turn if it has something to start.
 func (p *Pool) offer(l *lane) {
-	if !l.ready && len(l.waiting) > 0 && l.running < l.limit(p.options.PerRegistry) {
-		l.ready = true
+	if l.offered || len(l.waiting) == 0 || l.running >= l.limit(p.options.PerRegistry) {
+		return
+	}
+	l.offered = true
+	if l.state == inTrouble {
+		p.doubtful = append(p.doubtful, l)
+	} else {
 		p.ready = append(p.ready, l)
 	}
 }
 
 // dispatch starts attempts while there are workers, one lane after the other.
+// Registries in trouble come last and share half of the workers, so that no
+// number of them keeps one that answers waiting.
 func (p *Pool) dispatch() {
-	for p.ctx != nil && p.running < p.options.Workers && len(p.ready) > 0 {
-		l := p.ready[0]
-		p.ready = slices.Delete(p.ready, 0, 1)
-		l.ready = false
-		if len(l.waiting) == 0 || l.running >= l.limit(p.options.PerRegistry) {
-			continue
+	for p.ctx != nil && p.running < p.options.Workers {
+		var l *lane
+		switch {
+		case len(p.ready) > 0:
+			l, p.ready = p.ready[0], slices.Delete(p.ready, 0, 1)
+		case len(p.doubtful) > 0 && p.runningDoubtful < (p.options.Workers+1)/2:
+			l, p.doubtful = p.doubtful[0], slices.Delete(p.doubtful, 0, 1)
+		default:
+			return
 		}
-		e := l.waiting[0]
-		l.waiting = slices.Delete(l.waiting, 0, 1)
-		p.begin(e)
+		l.offered = false
+		if len(l.waiting) > 0 && l.running < l.limit(p.options.PerRegistry) {
+			e := l.waiting[0]
+			l.waiting = slices.Delete(l.waiting, 0, 1)
+			p.begin(e)
+		}
 		p.offer(l)
 	}
 }
@@ -141,11 +166,7 @@ func (p *Pool) begin(e *entry) {
 	if refusal == nil {
 		var err error
 		if done, err = c.breaker.Allow(); err != nil {
-			// Another attempt is finding out whether the registry is back.
-			refusal = c.trouble
-			if refusal == nil || !errors.Is(err, gobreaker.ErrTooManyRequests) {
-				refusal = &Error{Kind: Busy, text: "registry " + e.reference.Registry() + ": not asked, it is being tried"}
-			}
+			refusal = c.trouble // another attempt is finding out whether it is over
 		}
 	}
 	if refusal != nil {
@@ -157,8 +178,12 @@ func (p *Pool) begin(e *entry) {
 		p.settle(e)
 		return
 	}
+	doubtful := c.lane.state == inTrouble
 	p.running++
 	c.lane.running++
+	if doubtful {
+		p.runningDoubtful++
+	}
 	p.attempts.Add(1)
-	go p.attempt(p.ctx, e, done)
+	go p.attempt(p.ctx, e, doubtful, done)
 }

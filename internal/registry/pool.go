@@ -92,11 +92,14 @@ type Pool struct {
 	ctx      context.Context // of Start; nil while it does not run
 	attempts sync.WaitGroup
 	running  int
-	entries  map[entryKey]*entry
-	idle     *list.List // of *entry without an attempt, the least recently asked for first
-	lanes    map[string]*lane
-	ready    []*lane // lanes that may start an attempt, in turn
-	queues   []workqueue.TypedInterface[reconcile.Request]
+	// runningDoubtful is how many of those are at a registry in trouble.
+	runningDoubtful int
+	entries         map[entryKey]*entry
+	idle            *list.List // of *entry without an attempt, the least recently asked for first
+	lanes           map[string]*lane
+	ready           []*lane // lanes that may start an attempt, in turn
+	doubtful        []*lane // likewise, of registries that were last found in trouble
+	queues          []workqueue.TypedInterface[reconcile.Request]
 }
 
 type entryKey struct {
@@ -242,7 +245,7 @@ func (p *Pool) enqueue(e *entry) {
 }
 
 // attempt runs in a goroutine of its own, which Start waits for.
-func (p *Pool) attempt(ctx context.Context, e *entry, done func(error)) {
+func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(error)) {
 	defer p.attempts.Done()
 	began := p.options.Clock.Now()
 	digest, err := p.client.Resolve(ctx, e.reference, e.access)
@@ -251,6 +254,9 @@ func (p *Pool) attempt(ctx context.Context, e *entry, done func(error)) {
 	defer p.mu.Unlock()
 	p.running--
 	e.circuit.lane.running--
+	if doubtful {
+		p.runningDoubtful--
+	}
 	failure, _ := asError(err)
 	if failure != nil && failure.Kind == Interrupted {
 		done(nil) // says nothing about the registry; the process is about to end
