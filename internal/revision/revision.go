@@ -13,10 +13,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
 
-// maxContent bounds a revision, in bytes: ten of the largest still fit where the API server lists them, and one fits
-// into an object with room for what the server adds.
-const maxContent = 512 << 10
-
 // hashLength is the number of characters of the hash in a name: 50 bits. Content is compared wherever a name is met
 // again, so a collision is an error and never a wrong image.
 const hashLength = 10
@@ -38,20 +34,17 @@ type Revision struct {
 // New makes the revision that release has with this image and profile. The error is a *ProfileError: only another
 // profile cures it.
 func New(release string, pinned image.Pinned, tag string, profile v1alpha1.GatewayProfileSpec) (Revision, error) {
-	profile = *profile.DeepCopy()
-	profile.AllowedNamespaces = nil
-	if err := validate(&profile); err != nil {
+	if err := Validate(&profile); err != nil {
 		return Revision{}, err
 	}
+	profile = *profile.DeepCopy()
+	profile.AllowedNamespaces = nil
 	raw, err := json.Marshal(content{Image: pinned.String(), Profile: profile})
 	if err == nil {
 		raw, err = canonical(raw)
 	}
 	if err != nil {
-		return Revision{}, problem("spec.template", "is not JSON: "+err.Error())
-	}
-	if len(raw) > maxContent {
-		return Revision{}, problem("spec", fmt.Sprintf("has %d KiB; shorten it to %d KiB", len(raw)>>10, maxContent>>10))
+		return Revision{}, problem("spec", "is not JSON: "+err.Error()+"; correct it")
 	}
 	return Revision{Release: release, Image: pinned, Tag: tag, Profile: profile, content: raw}, nil
 }

@@ -190,7 +190,7 @@ func TestProfilesThatCouldNotRunAreRefused(t *testing.T) {
 			`spec.template.spec.volumes[0].name: "gatehouse-config" is taken by the gateway's own configuration; choose another name`}},
 		{"the configuration's folder", `{"spec":{"volumes":[{"name":"v","emptyDir":{}}],"containers":[{"name":"gateway","volumeMounts":[{"name":"v","mountPath":"/etc/gateway/"}]}]}}`, []string{
 			`spec.template.spec.containers[0].volumeMounts[0].mountPath: "/etc/gateway/" is where spec.config.mountPath puts the gateway's configuration; choose another path`}},
-		{"too much", container(`,"args":["` + strings.Repeat("a", 600<<10) + `"]`), []string{`spec: has 600 KiB; shorten it to 512 KiB`}},
+		{"too much", container(`,"args":["` + strings.Repeat("a", 600<<10) + `"]`), []string{`spec.template: has 600 KiB; shorten it to 512 KiB`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := revision.New("stable", pinned(t, "registry.example.com/a"), "1.0", profile(c.template))

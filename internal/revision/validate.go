@@ -14,6 +14,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
 
+// maxTemplate bounds a pod template, in bytes: a revision has to fit into an object of the API server beside the rest
+// of the profile, and a history of revisions into a list.
+const maxTemplate = 512 << 10
+
 // ownedPrefix is that of every label and annotation that Gatehouse sets on pods.
 const ownedPrefix = "gatehouse.dev/"
 
@@ -40,8 +44,12 @@ func decodeTemplate(raw []byte) (corev1.PodTemplateSpec, error) {
 	return template, found.err()
 }
 
-// validate says what in a profile could not run, or would take what is Gatehouse's to set.
-func validate(profile *v1alpha1.GatewayProfileSpec) error {
+// Validate says what in a profile could not run, or would take what is Gatehouse's to set. The error is a
+// *ProfileError; a profile that passes makes a revision with every image.
+func Validate(profile *v1alpha1.GatewayProfileSpec) error {
+	if size := len(profile.Template.Raw); size > maxTemplate {
+		return problem("spec.template", fmt.Sprintf("has %d KiB; shorten it to %d KiB", size>>10, maxTemplate>>10))
+	}
 	template, err := decodeTemplate(profile.Template.Raw)
 	if err != nil {
 		return err
