@@ -29,6 +29,7 @@ const (
 	ReasonResolved            = "Resolved"
 	ReasonRegistryUnavailable = "RegistryUnavailable"
 	ReasonNotAccepted         = "NotAccepted"
+	ReasonForeignRevision     = "ForeignRevision"
 	ReasonRolloutStarted      = "RolloutStarted"
 	ReasonRolloutProgressing  = "RolloutProgressing"
 	ReasonRolloutPaused       = "RolloutPaused"

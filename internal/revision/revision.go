@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -53,6 +54,11 @@ func New(release string, pinned image.Pinned, tag string, profile v1alpha1.Gatew
 func (r Revision) Name() string {
 	sum := sha256.Sum256(r.content)
 	return r.Release + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:hashLength]
+}
+
+// Same reports whether r and other are the same revision: the name is a hash, and this compares what it is a hash of.
+func (r Revision) Same(other Revision) bool {
+	return r.Release == other.Release && bytes.Equal(r.content, other.content)
 }
 
 // Template is the profile's pod template with the image in the container "gateway". Every call returns a new one.

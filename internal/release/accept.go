@@ -1,0 +1,41 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/image"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/revision"
+)
+
+// candidate is what a spec asks for, once it is known to be well-formed.
+type candidate struct {
+	reference image.Reference
+	profile   v1alpha1.GatewayProfileSpec
+}
+
+// accept reads the spec and its profile. What is wrong with them is terminal: an edit of either wakes the release.
+func (r *reconciler) accept(ctx context.Context, release *v1alpha1.GatewayRelease) (candidate, error) {
+	reference, err := image.Parse(release.Spec.Image)
+	if err != nil {
+		return candidate{}, outcome.Terminal(v1alpha1.ReasonInvalidImage, err)
+	}
+	name := release.Spec.ProfileRef.Name
+	profile := &v1alpha1.GatewayProfile{}
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, profile); {
+	case apierrors.IsNotFound(err):
+		return candidate{}, outcome.Terminal(v1alpha1.ReasonProfileNotFound,
+			fmt.Errorf("profile %s: not found; create the GatewayProfile or correct spec.profileRef", name))
+	case err != nil:
+		return candidate{}, fmt.Errorf("read profile %s: %w", name, err)
+	}
+	if err := revision.Validate(&profile.Spec); err != nil {
+		return candidate{}, outcome.Terminal(v1alpha1.ReasonInvalidProfile, fmt.Errorf("profile %s: %w", name, err))
+	}
+	return candidate{reference: reference, profile: profile.Spec}, nil
+}

@@ -1,0 +1,40 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/rollout"
+)
+
+// rollOut moves the window over the fleet as far as it may move now, and returns when time alone moves it further;
+// zero is never. What it decides by is the accepted revision, the rollout settings as they are written now, and the
+// fleet as the cache has it.
+func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelease) (time.Time, error) {
+	seen := r.fleetVersion() // before the list, so that the list is of that version or a later one
+	gateways := &v1alpha1.GatewayInstanceList{}
+	if err := r.client.List(ctx, gateways, client.MatchingFields{indexFollows: release.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return time.Time{}, fmt.Errorf("list the gateways of release %s: %w", release.Name, err)
+	}
+	fleet := make([]rollout.Member, len(gateways.Items))
+	for i := range gateways.Items {
+		fleet[i] = rollout.MemberOf(&gateways.Items[i])
+	}
+	plan := rollout.Next(rollout.Input{
+		Release:      release.Name,
+		UID:          release.UID,
+		Version:      release.ResourceVersion,
+		Spec:         release.Spec.Rollout,
+		Status:       release.Status.Rollout,
+		Accepted:     release.Status.Revision,
+		Fleet:        fleet,
+		FleetVersion: seen,
+		Now:          r.clock.Now(),
+	})
+	release.Status.Rollout = &plan.Status
+	return plan.WakeAt, nil
+}

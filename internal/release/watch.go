@@ -1,0 +1,120 @@
+package release
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/rollout"
+)
+
+// specChanged passes what a person did to a release. Writes of its status do not wake it.
+var specChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+			requested(e.ObjectOld) != requested(e.ObjectNew)
+	},
+}
+
+func requested(object client.Object) string {
+	return object.GetAnnotations()[v1alpha1.AnnotationReconcileRequestedAt]
+}
+
+// contentChanged passes changes of what a release reads: the spec of a profile, the data of a Secret or ConfigMap.
+var contentChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		switch before := e.ObjectOld.(type) {
+		case *corev1.Secret:
+			now := e.ObjectNew.(*corev1.Secret)
+			return before.Type != now.Type || !equality.Semantic.DeepEqual(before.Data, now.Data)
+		case *corev1.ConfigMap:
+			now := e.ObjectNew.(*corev1.ConfigMap)
+			return !maps.Equal(before.Data, now.Data) || !equality.Semantic.DeepEqual(before.BinaryData, now.BinaryData)
+		}
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+	},
+}
+
+// deleted passes deletions alone: a revision never changes, but the accepted one is written anew when somebody has
+// deleted it.
+var deleted = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+}
+
+func (r *reconciler) ownNamespace() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == r.namespace })
+}
+
+// dependants wakes the releases that name an object, by one of the indexes.
+func (r *reconciler) dependants(index string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		releases := &v1alpha1.GatewayReleaseList{}
+		if err := r.client.List(ctx, releases, client.MatchingFields{index: object.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			// A read from the cache fails only before it is filled; then every release has its first pass ahead.
+			log.FromContext(ctx).Error(err, "cannot find the releases that a change concerns", "object", object.GetName())
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(releases.Items))
+		for i := range releases.Items {
+			requests = append(requests, requestFor(releases.Items[i].Name))
+		}
+		return requests
+	})
+}
+
+func requestFor(release string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: release}}
+}
+
+// revisionHandler wakes the release that a stored revision is of.
+func revisionHandler() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		release := object.GetLabels()[v1alpha1.LabelRelease]
+		if release == "" {
+			return nil
+		}
+		return []reconcile.Request{requestFor(release)}
+	})
+}
+
+// gatewayHandler wakes the release of a gateway when the planner would see another gateway than before. One that
+// moves to another release wakes both.
+func gatewayHandler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue, object client.Object) {
+		if gateway, ok := object.(*v1alpha1.GatewayInstance); ok {
+			q.Add(requestFor(gateway.Spec.ReleaseRef.Name))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			before, isGateway := e.ObjectOld.(*v1alpha1.GatewayInstance)
+			now, _ := e.ObjectNew.(*v1alpha1.GatewayInstance)
+			if !isGateway || now == nil {
+				return
+			}
+			moved := before.Spec.ReleaseRef != now.Spec.ReleaseRef
+			if moved {
+				wake(q, before)
+			}
+			if moved || !equality.Semantic.DeepEqual(rollout.MemberOf(before), rollout.MemberOf(now)) {
+				wake(q, now)
+			}
+		},
+	}
+}
