@@ -22,5 +22,5 @@ package app
 //
 // In Gatehouse's own namespace: credentials and trust that releases refer to, revisions, and the lease.
 // +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=secrets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatehouse-system,resources=leases,verbs=get;create;update
