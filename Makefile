@@ -1,11 +1,67 @@
 # The map of habits: `make help` lists them. Every target works on a fresh
-# machine that has Go and make.
+# machine that has Go, make and gcc.
 
 .DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z0-9_\/.-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/gatehouse ## build bin/gatehouse
+
+.PHONY: bin/gatehouse
+bin/gatehouse:
+	@mkdir -p bin
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/gatehouse ./cmd/gatehouse
+
+.PHONY: demo
+demo: bin/gatehouse bin/devcluster ## watch one edit reach forty gateways on an embedded Kubernetes
+	@bin/gatehouse demo $(DEMO)
+
+.PHONY: test
+test: bin/gatehouse bin/devcluster lint ## prove it: every test, on a real Kubernetes, with the race detector
+	CI=$(or $(CI),true) go test -race -timeout 20m $(TEST) ./...
+	cd devcluster && go vet ./...
+
+.PHONY: lint
+lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which
+	@unformatted=$$(gofmt -l api cmd config devcluster internal test); \
+	  if [ -n "$$unformatted" ]; then echo "not gofmt'ed: run gofmt -w on"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	bin/staticcheck ./...
+	go test -run 'Imports' ./test/house
+
+# Generated files are committed; a test fails when they are stale. GENERATED
+# says below which folder they are written.
+GENERATED ?= .
+.PHONY: generate
+generate: bin/controller-gen ## write the CRDs, the roles and the deep copies anew
+	@mkdir -p $(GENERATED)/api/v1alpha1
+	@bin/controller-gen object paths=./api/... output:object:dir=$(GENERATED)/api/v1alpha1
+	@bin/controller-gen crd paths=./api/... output:crd:dir=$(GENERATED)/config/crd
+	@bin/controller-gen rbac:roleName=gatehouse-manager paths=./internal/app output:rbac:dir=$(GENERATED)/config/rbac
+
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s)
+	@grep -rl --include='*_test.go' '^func Fuzz' internal | while read -r file; do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
+	    echo "$$target in $$(dirname $$file)"; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) || exit 1; \
+	  done; \
+	done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+# Build tools are a module of their own, pinned there.
+bin/controller-gen bin/staticcheck: tools/go.mod tools/go.sum
+	@mkdir -p bin
+	@cd tools && go build -o ../bin/ sigs.k8s.io/controller-tools/cmd/controller-gen honnef.co/go/tools/cmd/staticcheck
 
 # A Kubernetes to develop against. It is a module of its own, so that nothing
 # else ever compiles Kubernetes, and a file target, so that it is built again
