@@ -104,7 +104,7 @@ type ServicePort struct {
 	// The pods' port, by number or by name. Default: port.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65535 : self.matches('^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$')",message="write a port from 1 to 65535, or the name of a container port"
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 	// TCP, UDP or SCTP. Default TCP.
 	// +optional

@@ -158,7 +158,7 @@ type KeyReference struct {
 // RolloutSpec is how a fleet moves: never more than maxUnavailable gateways are under way at once, and the rollout
 // stops when more than maxFailures of them did not come back.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadline) || !has(self.minReadySeconds) || duration(self.progressDeadline) > duration(string(self.minReadySeconds) + 's')",message="progressDeadline must be longer than minReadySeconds, or no gateway could ever converge in time"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadline) || !has(self.minReadySeconds) || duration(self.progressDeadline).getSeconds() > self.minReadySeconds",message="progressDeadline must be longer than minReadySeconds, or no gateway could ever converge in time"
 type RolloutSpec struct {
 	// How many gateways of the fleet may be under way at once: a count of at least 1, or a percentage of the fleet
 	// from 1% to 100%, rounded down but at least one. Never more than 500. Default 10%.
