@@ -140,20 +140,25 @@ func (p *Pool) dispatch() {
 		var l *lane
 		switch {
 		case len(p.ready) > 0:
-			l, p.ready = p.ready[0], slices.Delete(p.ready, 0, 1)
+			l = pop(&p.ready)
 		case len(p.doubtful) > 0 && p.runningDoubtful < (p.options.Workers+1)/2:
-			l, p.doubtful = p.doubtful[0], slices.Delete(p.doubtful, 0, 1)
+			l = pop(&p.doubtful)
 		default:
 			return
 		}
 		l.offered = false
 		if len(l.waiting) > 0 && l.running < l.limit(p.options.PerRegistry) {
-			e := l.waiting[0]
-			l.waiting = slices.Delete(l.waiting, 0, 1)
-			p.begin(e)
+			p.begin(pop(&l.waiting))
 		}
 		p.offer(l)
 	}
+}
+
+// pop takes the first element off a queue.
+func pop[T any](queue *[]T) T {
+	first := (*queue)[0]
+	*queue = slices.Delete(*queue, 0, 1)
+	return first
 }
 
 // begin starts the attempt of an entry, or answers it at once if its registry
