@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errBehind says that a cache has not seen this process's own last write yet. A pass over such a view would repeat it.
+var errBehind = errors.New("the cache is behind the last write")
+
+// memory is what this process remembers of its own last writes: their versions, by which it knows that a cache is
+// behind, and the marks that are not in status yet. Losing it costs one apply that changes nothing.
+type memory struct {
+	mu       sync.Mutex
+	gateways map[types.NamespacedName]*recollection
+}
+
+type recollection struct {
+	uid      types.UID
+	status   string // version of the gateway after its status was written
+	versions map[id]string
+	marks    marks
+}
+
+func newMemory() *memory { return &memory{gateways: map[types.NamespacedName]*recollection{}} }
+
+func (m *memory) forget(gateway types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.gateways, gateway)
+}
+
+func (m *memory) of(work *work) *recollection {
+	key := client.ObjectKeyFromObject(work.gateway)
+	found := m.gateways[key]
+	if found == nil || found.uid != work.gateway.UID {
+		found = &recollection{uid: work.gateway.UID, versions: map[id]string{}, marks: marks{}}
+		m.gateways[key] = found
+	}
+	return found
+}
+
+// recall completes the marks of a pass, or says that its view is behind. What a cache has caught up with is forgotten.
+func (m *memory) recall(work *work) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(work)
+	if older(work.gateway.ResourceVersion, known.status) {
+		return errBehind
+	}
+	for key, version := range known.versions {
+		object, found := work.live[key]
+		if found && older(object.GetResourceVersion(), version) {
+			return errBehind
+		}
+		if found {
+			delete(known.versions, key)
+		}
+	}
+	for key, mark := range known.marks {
+		if work.marks[key] == mark {
+			delete(known.marks, key)
+			continue
+		}
+		work.marks[key] = mark
+	}
+	return nil
+}
+
+// applied remembers an object that was just written.
+func (m *memory) applied(work *work, key id, version, mark string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(work)
+	known.versions[key], known.marks[key] = version, mark
+}
+
+// gone forgets an object that was just deleted.
+func (m *memory) gone(work *work, key id) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(work)
+	delete(known.versions, key)
+	delete(known.marks, key)
+}
+
+// wrote remembers the version of the gateway after a write of its status.
+func (m *memory) wrote(work *work) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(work).status = work.gateway.ResourceVersion
+}
+
+// older compares versions of one object; what cannot be compared is not older.
+func older(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
