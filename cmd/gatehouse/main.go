@@ -13,7 +13,8 @@ func main() {
 		Short:        "Ship verified images to fleets of gateways, and tell the truth about it",
 		SilenceUsage: true,
 	}
+	root.AddCommand(newImageCommand())
 	if err := root.Execute(); err != nil {
-		os.Exit(1)
+		os.Exit(exitStatus(err))
 	}
 }
