@@ -1,0 +1,43 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestConfigurationIsCheckedBeforeAnythingStarts(t *testing.T) {
+	tests := []struct {
+		args []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"--namespace=Not_A_Name"}, `--namespace "Not_A_Name"`},
+		{[]string{"--renew-deadline=20s"}, "--lease-duration 15s must be longer than --renew-deadline 20s"},
+		{[]string{"--retry-period=0s"}, "--retry-period"},
+		{[]string{"--renew-deadline=20s", "--leader-elect=false"}, ""},
+		{[]string{"--kube-api-qps=0"}, "--kube-api-qps 0"},
+		{[]string{"--workers=0"}, "--workers 0 must be from 1 to 256"},
+		{[]string{"--resync=1ms"}, "--resync 1ms must be at least 1s"},
+		{[]string{"--log-level=loud"}, `--log-level "loud": write debug, info, warn or error`},
+		{[]string{"--log-format=xml"}, `--log-format "xml": write json or text`},
+	}
+	for _, test := range tests {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			var config Config
+			flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+			config.AddFlags(flags)
+			if err := flags.Parse(test.args); err != nil {
+				t.Fatal(err)
+			}
+			err := config.Validate()
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("got %v, want a refusal with %q", err, test.want)
+			}
+		})
+	}
+}

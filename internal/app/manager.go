@@ -1,0 +1,200 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/gateway"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/release"
+)
+
+// UserAgent is how the manager introduces itself to the API server.
+const UserAgent = "gatehouse"
+
+// errLeadershipLost ends a manager whose lease went to another or could not be renewed. The process goes on as a
+// candidate with a new one.
+var errLeadershipLost = errors.New("leadership lost")
+
+// Run serves until ctx ends. Losing the lease, as when the API server is away for longer than it lasts, starts the
+// manager over inside the process: what the old one still sends carries the versions that it read, so it cannot undo
+// what another leader did meanwhile.
+func Run(ctx context.Context, config Config, logs io.Writer) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	log, err := config.logger(logs)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(log)
+	klog.SetLogger(log.WithName("kubernetes"))
+	rest, err := config.rest()
+	if err != nil {
+		return err
+	}
+	flush, err := exportTraces(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := flush(last); err != nil {
+			log.Error(err, "flush traces")
+		}
+	}()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &process{config: config, rest: rest, log: log}
+	failed := make(chan error, 2)
+	if err := serve(ctx, config.MetricsAddress, metricsHandler(p), failed); err != nil {
+		return fmt.Errorf("--metrics-bind-address %s: %w", config.MetricsAddress, err)
+	}
+	if err := serve(ctx, config.ProbeAddress, probes(&p.ready), failed); err != nil {
+		return fmt.Errorf("--health-probe-bind-address %s: %w", config.ProbeAddress, err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.lead(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-failed:
+		cancel()
+		return errors.Join(err, <-done)
+	}
+}
+
+// lead runs one manager after the other until ctx ends or something other than the lease fails.
+func (p *process) lead(ctx context.Context) error {
+	for {
+		err := p.once(ctx)
+		p.ready.synced.Store(false)
+		switch {
+		case ctx.Err() != nil && (err == nil || errors.Is(err, errLeadershipLost)):
+			return nil
+		case !errors.Is(err, errLeadershipLost):
+			return err
+		}
+		p.log.Info("leadership lost; going on as a candidate", "replica", p.config.Identity)
+	}
+}
+
+// process is what outlives a manager.
+type process struct {
+	config  Config
+	rest    *rest.Config
+	log     logr.Logger
+	ready   readiness
+	current registrySwap
+}
+
+// once runs one manager until ctx ends, the lease is lost, or something fails.
+func (p *process) once(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	config := p.config
+	again := true // a second manager of this process has controllers of the same names
+	options := ctrl.Options{
+		Scheme:                  newScheme(),
+		Logger:                  p.log,
+		Cache:                   cacheOptions(config.Namespace),
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:  "0",
+		GracefulShutdownTimeout: new(20 * time.Second),
+		Controller:              ctrlconfig.Controller{SkipNameValidation: &again, EnableWarmup: &again},
+	}
+	if config.LeaderElect {
+		lock, err := config.lock(p.rest)
+		if err != nil {
+			return err
+		}
+		options.LeaderElection = true
+		options.LeaderElectionID = leaseName
+		options.LeaderElectionResourceLockInterface = lock
+		options.LeaderElectionReleaseOnCancel = true
+		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &config.LeaseDuration, &config.RenewDeadline, &config.RetryPeriod
+	}
+	mgr, err := ctrl.NewManager(p.rest, options)
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	collected := prometheus.NewRegistry()
+	if err := p.controllers(ctx, mgr, collected); err != nil {
+		return err
+	}
+	p.current.Store(collected)
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		p.ready.synced.Store(mgr.GetCache().WaitForCacheSync(ctx))
+	}()
+	err = mgr.Start(ctx)
+	cancel()
+	<-synced
+	if err != nil && err.Error() == "leader election lost" { // the text is all that controller-runtime gives
+		return errLeadershipLost
+	}
+	return err
+}
+
+// controllers adds every controller to the manager.
+func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected prometheus.Registerer) error {
+	realClock := clock.RealClock{}
+	registries := registry.New(registry.Options{Registerer: collected})
+	pool := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
+	if err := mgr.Add(pool); err != nil {
+		return fmt.Errorf("set up the registry pool: %w", err)
+	}
+	passes := outcome.NewMetrics(collected)
+	if err := release.Setup(ctx, mgr, release.Dependencies{
+		Client:     mgr.GetClient(),
+		Live:       mgr.GetAPIReader(),
+		Recorder:   mgr.GetEventRecorder("gatehouse-release"),
+		Clock:      realClock,
+		Pool:       pool,
+		Namespace:  p.config.Namespace,
+		Resync:     p.config.Resync,
+		Workers:    4,
+		Passes:     passes,
+		Registerer: collected,
+	}); err != nil {
+		return err
+	}
+	return gateway.Setup(ctx, mgr, gateway.Dependencies{
+		Hub:       mgr.GetClient(),
+		Local:     mgr.GetClient(),
+		Live:      mgr.GetAPIReader(),
+		Recorder:  mgr.GetEventRecorder("gatehouse-gateway"),
+		Clock:     realClock,
+		Namespace: p.config.Namespace,
+		Resync:    p.config.Resync,
+		Workers:   p.config.Workers,
+		Passes:    passes,
+	})
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+const leaseName = "gatehouse-manager"
+
+// rest says which API server, as whom, and how hard.
+func (c *Config) rest() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (--kubeconfig %q): %w", c.Kubeconfig, err)
+	}
+	config.UserAgent = UserAgent
+	config.QPS, config.Burst = c.QPS, c.Burst
+	return config, nil
+}
+
+// lock is the lease, held under the name of this process, by a client of its own whose requests give up well before
+// the lease does.
+func (c *Config) lock(base *rest.Config) (resourcelock.Interface, error) {
+	identity := c.Identity
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("name this process (or set --identity): %w", err)
+		}
+		identity = host + "_" + string(uuid.NewUUID())
+	}
+	config := rest.CopyConfig(base)
+	config.UserAgent = UserAgent + "-lease"
+	config.Timeout = c.RenewDeadline / 2
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("set up the lease: %w", err)
+	}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, c.Namespace, leaseName, client.CoreV1(), client.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity})
+	if err != nil {
+		return nil, fmt.Errorf("set up the lease: %w", err)
+	}
+	return lock, nil
+}
