@@ -272,3 +272,31 @@ func as(t *testing.T, config *rest.Config) client.Client {
 	}
 	return c
 }
+
+// Deleting a CRD would delete every gateway's workload, so it takes a person who says so.
+func TestKindsAreNotDeletedByAccident(t *testing.T) {
+	install(t)
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	definition.SetName("gatewayinstances.gatehouse.dev")
+	eventually.Succeeds(t, 30*time.Second, func() error {
+		err := shared.Client.Delete(context.Background(), definition, client.DryRunAll)
+		if err == nil {
+			return fmt.Errorf("the kind could be deleted")
+		}
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "kubectl annotate crd gatewayinstances.gatehouse.dev gatehouse.dev/deletion-removes-workloads=true") {
+			return err
+		}
+		return nil
+	})
+	if err := shared.Client.Patch(t.Context(), definition, patch(`{"metadata":{"annotations":{"gatehouse.dev/deletion-removes-workloads":"true"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Client.Delete(t.Context(), definition, client.DryRunAll); err != nil {
+		t.Errorf("a person has said so: %v", err)
+	}
+	if err := shared.Client.Patch(t.Context(), definition, patch(`{"metadata":{"annotations":{"gatehouse.dev/deletion-removes-workloads":null}}}`)); err != nil {
+		t.Fatal(err)
+	}
+}
