@@ -180,9 +180,8 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		return err
 	}
 	return gateway.Setup(ctx, mgr, gateway.Dependencies{
-		Hub:       mgr.GetClient(),
-		Local:     mgr.GetClient(),
-		Live:      mgr.GetAPIReader(),
+		Hub:       mgr,
+		Local:     mgr,
 		Recorder:  mgr.GetEventRecorder("gatehouse-gateway"),
 		Clock:     realClock,
 		Namespace: p.config.Namespace,

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
 // readiness is what /readyz answers. It outlives the managers that a process runs one after the other.
@@ -58,4 +60,18 @@ func serve(ctx context.Context, address string, handler http.Handler, failed cha
 	}()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return nil
+}
+
+// registrySwap holds the metrics of the manager that runs now.
+type registrySwap struct {
+	atomic.Pointer[prometheus.Registry]
+}
+
+// Gather returns the library's metrics and those of the present manager.
+func (p *process) Gather() ([]*dto.MetricFamily, error) {
+	gatherers := prometheus.Gatherers{ctrlmetrics.Registry}
+	if current := p.current.Load(); current != nil {
+		gatherers = append(gatherers, current)
+	}
+	return gatherers.Gather()
 }

@@ -96,7 +96,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 			}
 			return logger
 		}).
-		Complete(r)
+		Complete(outcome.Traced(controllerName, r))
 	if err != nil {
 		return fmt.Errorf("set up the %s controller: %w", controllerName, err)
 	}
