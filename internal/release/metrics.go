@@ -1,6 +1,9 @@
 package release
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -11,13 +14,23 @@ type metrics struct {
 	gateways *prometheus.GaugeVec
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
-	m := &metrics{gateways: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+// newMetrics registers gatehouse_release_gateways, or finds it registered: a process may run one manager after another.
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	gateways := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_release_gateways",
 		Help: "Gateways of a release, by state: total, updated, ready, failed, already_unready, in_flight.",
-	}, []string{"release", "state"})}
-	registerer.MustRegister(m.gateways)
-	return m
+	}, []string{"release", "state"})
+	err := registerer.Register(gateways)
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(err, &registered) {
+		if known, ok := registered.ExistingCollector.(*prometheus.GaugeVec); ok {
+			return &metrics{gateways: known}, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return &metrics{gateways: gateways}, nil
 }
 
 // observe says what the release's status says.

@@ -58,13 +58,17 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err != nil {
 		return err
 	}
+	metrics, err := newMetrics(d.Registerer)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
 		client:       d.Client,
 		live:         d.Live,
 		clock:        d.Clock,
 		pool:         d.Pool,
 		namespace:    d.Namespace,
-		metrics:      newMetrics(d.Registerer),
+		metrics:      metrics,
 		fleetVersion: gateways.LastStoreSyncResourceVersion,
 		finisher: &outcome.Finisher{
 			Client:     d.Client,

@@ -1,0 +1,433 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/release"
+	"github.com/gatehouse-dev/gatehouse/internal/revision"
+	"github.com/gatehouse-dev/gatehouse/internal/rollout"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	testregistry "github.com/gatehouse-dev/gatehouse/test/registry"
+)
+
+// within is how long anything may take that should happen at once.
+const within = 15 * time.Second
+
+var (
+	shared    *cluster.Cluster
+	installed sync.Once
+)
+
+func TestMain(m *testing.M) {
+	cluster.Main(m, cluster.Options{Audit: true, APIServerOnly: true}, &shared)
+}
+
+// bench is what one test works with: a registry, a namespace for Gatehouse and one for a tenant, and the controller
+// under test, which it starts and stops. The gateways are played by the bench, by the rules of package rollout.
+type bench struct {
+	*testing.T
+	client    client.Client
+	hub       *testregistry.Registry
+	namespace string
+	tenant    string
+	agent     string // of the controller under test
+	broken    map[string]bool
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	installed.Do(func() {
+		if err := shared.Apply(t.Context(), "config/crd"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return &bench{
+		T:         t,
+		client:    typed(t, shared.Config),
+		hub:       testregistry.Start(t),
+		namespace: shared.Namespace(t, "gatehouse"),
+		tenant:    shared.Namespace(t, "tenant"),
+		agent:     "release-under-test-" + rand.String(8),
+		broken:    map[string]bool{},
+	}
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntimeMust(clientgoscheme.AddToScheme(s))
+	utilruntimeMust(v1alpha1.AddToScheme(s))
+	return s
+}
+
+func utilruntimeMust(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func typed(t *testing.T, c *rest.Config) client.Client {
+	t.Helper()
+	made, err := client.New(c, client.Options{Scheme: scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// controller is a manager with the controller in it, in this process.
+type controller struct {
+	b      *bench
+	stop   func()
+	passes *prometheus.Registry
+}
+
+// start runs the controller until the test or stop ends it. wrap, if given, stands between it and the API server.
+func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
+	b.Helper()
+	restConfig := rest.CopyConfig(shared.Config)
+	restConfig.UserAgent = b.agent
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Scheme:     scheme(),
+		Logger:     testr.NewWithOptions(b.T, testr.Options{Verbosity: -1}),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:             {Namespaces: map[string]cache.Config{b.namespace: {}}},
+			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{b.namespace: {}}},
+			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{b.namespace: {}}},
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	pool := registry.NewPool(registry.New(registry.Options{Deadline: 2 * time.Second}), registry.PoolOptions{
+		BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond,
+	})
+	if err := mgr.Add(pool); err != nil {
+		b.Fatal(err)
+	}
+	c := &controller{b: b, passes: prometheus.NewRegistry()}
+	writer := mgr.GetClient()
+	for _, w := range wrap {
+		writer = w(writer)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	if err := release.Setup(ctx, mgr, release.Dependencies{
+		Client: writer, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
+		Clock: clock.RealClock{}, Pool: pool, Namespace: b.namespace, Resync: time.Hour, Workers: 2,
+		Passes: outcome.NewMetrics(c.passes), Registerer: c.passes,
+	}); err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Errorf("the manager ended: %v", err)
+		}
+	})
+	b.Cleanup(c.stop)
+	return c
+}
+
+// value reads one of the controller's metrics, summed over its series with these labels.
+func (c *controller) value(name string, labels ...string) (sum float64, series int) {
+	c.b.Helper()
+	families, err := c.passes.Gather()
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if matches(m, labels) {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				series++
+			}
+		}
+	}
+	return sum, series
+}
+
+func matches(m *dto.Metric, labels []string) bool {
+	found := 0
+	for _, label := range m.GetLabel() {
+		for i := 0; i+1 < len(labels); i += 2 {
+			if label.GetName() == labels[i] && label.GetValue() == labels[i+1] {
+				found++
+			}
+		}
+	}
+	return found == len(labels)/2
+}
+
+// create makes an object that goes when the test ends.
+func (b *bench) create(object client.Object) {
+	b.Helper()
+	if err := b.client.Create(b.Context(), object); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := client.IgnoreNotFound(b.client.Delete(ctx, object)); err != nil {
+			b.Errorf("delete %T %s: %v", object, object.GetName(), err)
+		}
+	})
+}
+
+// edit changes an object as it is now.
+func edit[T client.Object](b *bench, object T, change func(T)) {
+	b.Helper()
+	eventually.Succeeds(b.T, within, func() error {
+		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return b.client.Update(b.Context(), object)
+	})
+}
+
+const template = `{"spec":{"containers":[{"name":"gateway","args":["serve"]}]}}`
+
+func (b *bench) profile() *v1alpha1.GatewayProfile {
+	b.Helper()
+	profile := &v1alpha1.GatewayProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "profile-" + rand.String(8)},
+		Spec:       v1alpha1.GatewayProfileSpec{Template: runtime.RawExtension{Raw: []byte(template)}},
+	}
+	b.create(profile)
+	return profile
+}
+
+// release makes one of an image, over plain HTTP, with a budget of one gateway that need not be Ready for long.
+func (b *bench) release(image, profile string, change ...func(*v1alpha1.GatewayRelease)) *v1alpha1.GatewayRelease {
+	b.Helper()
+	made := &v1alpha1.GatewayRelease{
+		ObjectMeta: metav1.ObjectMeta{Name: "release-" + rand.String(8)},
+		Spec: v1alpha1.GatewayReleaseSpec{
+			Image:        image,
+			ProfileRef:   v1alpha1.ProfileReference{Name: profile},
+			Verification: v1alpha1.VerificationDisabled,
+			Registry:     &v1alpha1.RegistryAccess{PlainHTTP: true},
+			Rollout:      v1alpha1.RolloutSpec{MaxUnavailable: ptr.To(intOrString(1)), MinReadySeconds: ptr.To[int32](0)},
+		},
+	}
+	for _, c := range change {
+		c(made)
+	}
+	b.create(made)
+	return made
+}
+
+func (b *bench) gateway(follows *v1alpha1.GatewayRelease) *v1alpha1.GatewayInstance {
+	b.Helper()
+	made := &v1alpha1.GatewayInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.tenant, Name: "gateway-" + rand.String(8)},
+		Spec:       v1alpha1.GatewayInstanceSpec{ReleaseRef: v1alpha1.ReleaseReference{Name: follows.Name}},
+	}
+	b.create(made)
+	return made
+}
+
+// obey lets every gateway take what the window gives it, and be Ready on it at once unless its revision is broken.
+func (b *bench) obey() error {
+	gateways := &v1alpha1.GatewayInstanceList{}
+	if err := b.client.List(b.Context(), gateways, client.InNamespace(b.tenant)); err != nil {
+		return err
+	}
+	for i := range gateways.Items {
+		if err := b.obeyOne(&gateways.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) obeyOne(gateway *v1alpha1.GatewayInstance) error {
+	follows := &v1alpha1.GatewayRelease{}
+	if err := b.client.Get(b.Context(), client.ObjectKey{Name: gateway.Spec.ReleaseRef.Name}, follows); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := gateway.DeepCopy()
+	decision := rollout.Decide(follows.Name, follows.Status.Rollout, rollout.Gateway{
+		UID: gateway.UID, Generation: gateway.Generation, Record: gateway.Status.Revision,
+	})
+	if decision.Action == rollout.Take {
+		given, err := b.revision(decision.Record.Name)
+		if err != nil {
+			return err
+		}
+		decision.Record.Image = given.Image.String()
+		gateway.Status.Revision = &decision.Record
+	}
+	gateway.Status.ObservedGeneration = gateway.Generation
+	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForWindow}
+	if gateway.Status.Revision != nil {
+		ready.Reason = v1alpha1.ReasonReplicasUnavailable
+		if !b.broken[gateway.Status.Revision.Image] {
+			ready.Status, ready.Reason = metav1.ConditionTrue, v1alpha1.ReasonReplicasAvailable
+		}
+	}
+	ready.ObservedGeneration = gateway.Generation
+	meta.SetStatusCondition(&gateway.Status.Conditions, ready)
+	return b.client.Status().Patch(b.Context(), gateway, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func (b *bench) revision(name string) (revision.Revision, error) {
+	stored := &appsv1.ControllerRevision{}
+	if err := b.client.Get(b.Context(), client.ObjectKey{Namespace: b.namespace, Name: name}, stored); err != nil {
+		return revision.Revision{}, err
+	}
+	return revision.FromControllerRevision(stored)
+}
+
+// reaches waits until the release, with gateways that obey, is as check wants it.
+func (b *bench) reaches(object *v1alpha1.GatewayRelease, check func() error) {
+	b.Helper()
+	eventually.Succeeds(b.T, within, func() error {
+		if err := b.obey(); err != nil {
+			return err
+		}
+		return b.is(object, check)
+	})
+}
+
+func (b *bench) is(object *v1alpha1.GatewayRelease, check func() error) error {
+	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	if object.Status.ObservedGeneration != object.Generation {
+		return fmt.Errorf("generation %d is not observed, %d is", object.Generation, object.Status.ObservedGeneration)
+	}
+	return check()
+}
+
+// summary is a check of the exact summary.
+func summary(object *v1alpha1.GatewayRelease, want string) func() error {
+	return func() error {
+		if object.Status.Summary != want {
+			return fmt.Errorf("summary is %q, want %q", object.Status.Summary, want)
+		}
+		return nil
+	}
+}
+
+// condition is a check of a condition's status and reason, of the present generation.
+func condition(object *v1alpha1.GatewayRelease, kind string, status metav1.ConditionStatus, reason string) func() error {
+	return func() error {
+		got := meta.FindStatusCondition(object.Status.Conditions, kind)
+		if got == nil {
+			return fmt.Errorf("no condition %s: %s", kind, object.Status.Summary)
+		}
+		if got.Status != status || got.Reason != reason || got.ObservedGeneration != object.Generation {
+			return fmt.Errorf("%s is %s, %s for generation %d (%s), want %s, %s for %d", kind, got.Status, got.Reason, got.ObservedGeneration, got.Message, status, reason, object.Generation)
+		}
+		return nil
+	}
+}
+
+func absent(object *v1alpha1.GatewayRelease, kind string) func() error {
+	return func() error {
+		if got := meta.FindStatusCondition(object.Status.Conditions, kind); got != nil {
+			return fmt.Errorf("condition %s is there: %s %s", kind, got.Status, got.Message)
+		}
+		return nil
+	}
+}
+
+func all(checks ...func() error) func() error {
+	return func() error {
+		var errs []error
+		for _, check := range checks {
+			errs = append(errs, check())
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// complete is a check that the whole fleet runs what the release says now.
+func complete(object *v1alpha1.GatewayRelease, image string) func() error {
+	return all(
+		summary(object, "Available"),
+		condition(object, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete),
+		absent(object, v1alpha1.ConditionReconciling), absent(object, v1alpha1.ConditionStalled),
+		func() error {
+			s := object.Status
+			if s.Image != image || s.Rollout.Target != s.Revision || s.Rollout.Stable != s.Revision || s.Rollout.State != v1alpha1.RolloutComplete {
+				return fmt.Errorf("status is %s, revision %s, rollout %+v, want %s complete", s.Image, s.Revision, s.Rollout, image)
+			}
+			return nil
+		})
+}
+
+// writes are what the controller under test has sent since the mark, Events apart.
+func (b *bench) writes(since cluster.Mark) []string {
+	b.Helper()
+	events, err := shared.Writes(b.Context(), since, cluster.ByUserAgent(b.agent), cluster.Not(cluster.OfResource("events.k8s.io", "events")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var lines []string
+	for _, e := range events {
+		lines = append(lines, e.String())
+	}
+	return lines
+}
+
+func (b *bench) mark() cluster.Mark {
+	b.Helper()
+	mark, err := shared.Mark(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return mark
+}
+
+func (b *bench) events(object client.Object) []string {
+	b.Helper()
+	list := &corev1.EventList{}
+	if err := b.client.List(b.Context(), list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		b.Fatal(err)
+	}
+	var lines []string
+	for _, e := range list.Items {
+		if e.InvolvedObject.UID == object.GetUID() {
+			lines = append(lines, strings.Join([]string{e.Type, e.Reason, e.Message}, " "))
+		}
+	}
+	return lines
+}
