@@ -127,11 +127,13 @@ func (c *Cluster) established(ctx context.Context, definitions []*unstructured.U
 			if err := c.Client.Get(ctx, client.ObjectKeyFromObject(d), live); err != nil {
 				return false, err
 			}
-			conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
+			// A definition that nobody has looked at yet has no conditions, or null.
+			status, _, _ := unstructured.NestedMap(live.Object, "status")
+			conditions, _ := status["conditions"].([]any)
 			return slices.ContainsFunc(conditions, func(c any) bool {
 				condition, _ := c.(map[string]any)
 				return condition["type"] == "Established" && condition["status"] == "True"
-			}), err
+			}), nil
 		})
 		if err != nil {
 			return fmt.Errorf("CustomResourceDefinition %s is not established: %w", d.GetName(), err)
