@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ func Apply(ctx context.Context, c client.Client, digest string, b Behaviour) err
 		ready := readyCondition(pod)
 		return ready != nil && ready.Message == message(b)
 	}
-	return settle(ctx, c, digest, behaves, touch)
+	return settle(ctx, c, digest, behaves, touch(b.delay))
 }
 
 // Heal takes the behaviour of the digest away: its pods become ready. It does
@@ -148,20 +149,35 @@ func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-func touch(ctx context.Context, c client.Client, pod *corev1.Pod) error {
-	before := pod.DeepCopy()
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
+// touched is the annotation that touch writes: when.
+const touched = "devcluster.gatehouse.dev/touched"
+
+// touch makes kwok look at the pod again. A look starts the delay of the stage
+// anew, so that a pod is left alone for the delay and a while.
+func touch(delay time.Duration) func(context.Context, client.Client, *corev1.Pod) error {
+	return func(ctx context.Context, c client.Client, pod *corev1.Pod) error {
+		last, err := time.Parse(time.RFC3339Nano, pod.Annotations[touched])
+		if err == nil && time.Since(last) < delay+time.Second {
+			return nil
+		}
+		before := pod.DeepCopy()
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[touched] = time.Now().Format(time.RFC3339Nano)
+		return c.Patch(ctx, pod, client.MergeFrom(before))
 	}
-	pod.Annotations["devcluster.gatehouse.dev/touched"] = time.Now().Format(time.RFC3339Nano)
-	return c.Patch(ctx, pod, client.MergeFrom(before))
 }
 
+// reset makes the pod one that has just been scheduled. The addresses go too:
+// kwok gives it others, and a pod with both would be refused.
 func reset(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	before := pod.DeepCopy()
-	pod.Status.Phase = corev1.PodPending
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
-	pod.Status.ContainerStatuses = nil
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodPending,
+		QOSClass:   pod.Status.QOSClass,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
+	}
 	return c.Status().Patch(ctx, pod, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Environment variables that choose the cluster.
@@ -48,6 +50,9 @@ type Cluster struct {
 // Main runs the tests of a package against one cluster, which it puts into
 // shared, and exits. It is the body of a TestMain.
 func Main(m *testing.M, o Options, shared **Cluster) {
+	// Without a logger controller-runtime prints a complaint and a stack. A
+	// package that wants its logs sets one before.
+	log.SetLogger(logr.Discard())
 	c, err := Start(context.Background(), o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)

@@ -112,17 +112,3 @@ func (p *process) stop() error {
 	<-p.exited
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
-
-// Suspend stops the API server in its tracks: connections stay open and
-// nothing is answered. It is for tests of an API server that goes away.
-func (c *Cluster) Suspend() error { return c.signal(syscall.SIGSTOP) }
-
-// Resume lets the API server go on.
-func (c *Cluster) Resume() error { return c.signal(syscall.SIGCONT) }
-
-func (c *Cluster) signal(s syscall.Signal) error {
-	if c.process == nil {
-		return fmt.Errorf("%s is set: only a cluster that the test has started can be suspended", KubeconfigEnv)
-	}
-	return c.process.cmd.Process.Signal(s)
-}

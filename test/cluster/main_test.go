@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+)
+
+// shared is the cluster of these tests.
+var shared *Cluster
+
+// starterEnv makes this test binary a process that starts a cluster, says
+// where, and waits: one that can be killed.
+const starterEnv = "GATEHOUSE_TEST_STARTER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(starterEnv) != "" {
+		os.Exit(startAndWait())
+	}
+	Main(m, Options{Audit: true}, &shared)
+}
+
+func startAndWait() int {
+	c, err := Start(context.Background(), Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(c.Dir)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = c.Stop()
+	return 0
+}
