@@ -61,7 +61,7 @@ type bench struct {
 	hub       *testregistry.Registry
 	namespace string
 	tenant    string
-	agent     string // of the controller under test
+	agent     string          // of the controller under test
 	broken    map[string]bool // images on which gateways never become Ready
 	deaf      bool            // gateways report, but take nothing
 }
@@ -119,9 +119,12 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	restConfig := rest.CopyConfig(shared.Config)
 	restConfig.UserAgent = b.agent
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme:     scheme(),
-		Logger:     logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Scheme:  scheme(),
+		Logger:  logr.Discard(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		NewClient: func(c *rest.Config, options client.Options) (client.Client, error) {
+			return client.NewWithWatch(c, options) // what the interceptor wraps
+		},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:             {Namespaces: map[string]cache.Config{b.namespace: {}}},

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"maps"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -112,7 +113,7 @@ func gatewayHandler() handler.EventHandler {
 			if moved {
 				wake(q, before)
 			}
-			if moved || !equality.Semantic.DeepEqual(rollout.MemberOf(before), rollout.MemberOf(now)) {
+			if moved || !reflect.DeepEqual(rollout.MemberOf(before), rollout.MemberOf(now)) {
 				wake(q, now)
 			}
 		},

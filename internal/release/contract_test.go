@@ -1,0 +1,337 @@
+package release_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+)
+
+// quiet waits until the controller has nothing to do: no pass for a while.
+func (c *controller) quiet() float64 {
+	c.b.Helper()
+	var last float64
+	since := time.Now()
+	eventually.Succeeds(c.b.T, within, func() error {
+		now, _ := c.value("gatehouse_reconcile_total")
+		if now != last {
+			last, since = now, time.Now()
+		}
+		if last == 0 || time.Since(since) < 700*time.Millisecond {
+			return fmt.Errorf("%v passes, the last %s ago", last, time.Since(since))
+		}
+		return nil
+	})
+	return last
+}
+
+func TestC3AConvergedReleaseIsNotWritten(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, interval(time.Second))
+	invalid := b.release("no tag", "none")
+	b.gateway(r)
+	c := b.start()
+	b.reaches(r, condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete))
+	b.reaches(invalid, condition(invalid, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidImage))
+	seen, _ := c.value("gatehouse_reconcile_total")
+	mark := b.mark()
+
+	// Time passes, and the tag is resolved again and again.
+	eventually.Succeeds(t, within, func() error { return passes(c, seen+3) })
+	// Somebody labels the release and asks for a pass.
+	edit(b, r, func(r *v1alpha1.GatewayRelease) {
+		r.Labels = map[string]string{"touched": "yes"}
+		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	eventually.Succeeds(t, within, func() error { return passes(c, seen+5) })
+	// The controller starts anew.
+	c.stop()
+	c = b.start()
+	eventually.Succeeds(t, within, func() error { return passes(c, 5) })
+
+	if writes := b.writes(mark); len(writes) > 0 {
+		t.Errorf("it wrote:\n%s", strings.Join(writes, "\n"))
+	}
+}
+
+func TestC5AStalePassPublishesNothing(t *testing.T) {
+	b := newBench(t)
+	first, second := b.hub.PushImage(t, "team/gateway", "1.0"), b.hub.PushImage(t, "team/gateway", "1.1")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name)
+	var edited atomic.Bool
+	b.start(func(next client.Client) client.Client {
+		return interceptor.NewClient(next.(client.WithWatch), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+				release, ok := object.(*v1alpha1.GatewayRelease)
+				if ok && release.Status.Image != "" && edited.CompareAndSwap(false, true) {
+					// The spec changes between the read and the write of the pass that has its verdict.
+					edit(b, release.DeepCopy(), func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", "1.1") })
+				}
+				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+			},
+		})
+	})
+	mark := b.mark()
+	seen := map[string]bool{}
+	b.reaches(r, func() error {
+		seen[r.Status.Image] = true
+		return complete(r, b.hub.Host+"/team/gateway@"+second.String())()
+	})
+	if seen[b.hub.Host+"/team/gateway@"+first.String()] {
+		t.Error("a verdict on a spec that had been replaced was published")
+	}
+	if writes := b.writes(mark); !slices.ContainsFunc(writes, func(w string) bool {
+		return strings.Contains(w, "gatewayreleases.gatehouse.dev/status") && strings.HasSuffix(w, ": 409")
+	}) {
+		t.Errorf("no status write met a conflict:\n%s", strings.Join(writes, "\n"))
+	}
+}
+
+func TestC8ItsOwnWritesDoNotWakeIt(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, interval(0))
+	c := b.start()
+	b.reaches(r, condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete))
+	gateway := b.gateway(r)
+	b.reaches(r, func() error {
+		if r.Status.Rollout.Fleet.Updated != 1 {
+			return fmt.Errorf("fleet %+v", r.Status.Rollout.Fleet)
+		}
+		return nil
+	})
+	before := c.quiet()
+
+	// A write of its status is no reason for a pass, and a gateway that says nothing new is none either.
+	r.Status.Summary = "Available "
+	if err := b.client.Status().Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(gateway), gateway); err != nil {
+		t.Fatal(err)
+	}
+	gateway.Status.Phase = v1alpha1.GatewayDegraded
+	if err := b.client.Status().Update(t.Context(), gateway); err != nil {
+		t.Fatal(err)
+	}
+	if after := c.quiet(); after != before {
+		t.Errorf("%v passes for writes of status", after-before)
+	}
+}
+
+func TestC9AGatewayThatMovesWakesBothReleases(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	p := b.profile().Name
+	from, to := b.release(b.hub.Reference("team/gateway", "1.0"), p), b.release(b.hub.Reference("team/gateway", "1.0"), p)
+	gateway := b.gateway(from)
+	b.start()
+	total := func(r *v1alpha1.GatewayRelease, want int32) func() error {
+		return func() error {
+			if r.Status.Rollout == nil || r.Status.Rollout.Fleet.Total != want {
+				return fmt.Errorf("rollout %+v, want a fleet of %d", r.Status.Rollout, want)
+			}
+			return nil
+		}
+	}
+	b.reaches(from, total(from, 1))
+	b.reaches(to, total(to, 0))
+	edit(b, gateway, func(g *v1alpha1.GatewayInstance) { g.Spec.ReleaseRef.Name = to.Name })
+	b.reaches(from, total(from, 0))
+	b.reaches(to, total(to, 1))
+}
+
+// revisions are the names of the stored revisions of a release.
+func (b *bench) revisions(r *v1alpha1.GatewayRelease) []string {
+	b.Helper()
+	list := &appsv1.ControllerRevisionList{}
+	if err := b.client.List(b.Context(), list, client.InNamespace(b.namespace), client.MatchingLabels{v1alpha1.LabelRelease: r.Name}); err != nil {
+		b.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(x, y appsv1.ControllerRevision) int { return int(x.Revision - y.Revision) })
+	var names []string
+	for _, stored := range list.Items {
+		names = append(names, stored.Name)
+	}
+	return names
+}
+
+func TestHistoryKeepsWhatIsUsedAndSoManyMore(t *testing.T) {
+	b := newBench(t)
+	p := b.profile().Name
+	b.hub.PushImage(t, "team/gateway", "1")
+	elsewhere := b.release(b.hub.Reference("team/gateway", "1"), p, func(r *v1alpha1.GatewayRelease) { r.Spec.Rollout.Paused = true })
+	r := b.release(b.hub.Reference("team/gateway", "1"), p, func(r *v1alpha1.GatewayRelease) { r.Spec.RevisionHistoryLimit = ptr.To[int32](1) })
+	b.start()
+	var accepted []string
+	for version := 1; version <= 5; version++ {
+		digest := b.hub.PushImage(t, "team/gateway", fmt.Sprint(version))
+		if version > 1 {
+			edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", fmt.Sprint(version)) })
+		}
+		b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+digest.String()))
+		accepted = append(accepted, r.Status.Revision)
+		if version != 2 {
+			continue
+		}
+		// A gateway takes the second, follows another release then, and waits there with what it has.
+		gateway := b.gateway(r)
+		b.reaches(r, func() error {
+			if r.Status.Rollout.Fleet.Updated != 1 {
+				return fmt.Errorf("fleet %+v", r.Status.Rollout.Fleet)
+			}
+			return nil
+		})
+		edit(b, gateway, func(g *v1alpha1.GatewayInstance) { g.Spec.ReleaseRef.Name = elsewhere.Name })
+	}
+	// Of five: the last is in use, the second is what a gateway runs, and one more is kept.
+	want := []string{accepted[1], accepted[3], accepted[4]}
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Labels = map[string]string{"touched": "yes"} })
+	eventually.Succeeds(t, within, func() error {
+		if got := b.revisions(r); !slices.Equal(got, want) {
+			return fmt.Errorf("revisions %q of %q, want %q", got, accepted, want)
+		}
+		return nil
+	})
+}
+
+func TestAnAcceptedRevisionThatSomebodyDeletedIsWrittenAnew(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, interval(0))
+	b.start()
+	b.reaches(r, summary(r, "Available"))
+	stored := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: r.Status.Revision}}
+	if err := b.client.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Succeeds(t, within, func() error {
+		_, err := b.revision(r.Status.Revision)
+		return err
+	})
+}
+
+func TestAForeignRevisionOfTheNameIsNotTakenFor(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name)
+	c := b.start()
+	b.reaches(r, summary(r, "Available"))
+	c.stop()
+
+	stored := &appsv1.ControllerRevision{}
+	key := client.ObjectKey{Namespace: b.namespace, Name: r.Status.Revision}
+	if err := b.client.Get(t.Context(), key, stored); err != nil {
+		t.Fatal(err)
+	}
+	forged := stored.DeepCopy()
+	forged.ResourceVersion, forged.UID = "", ""
+	forged.Data.Raw = []byte(strings.ReplaceAll(string(stored.Data.Raw), "serve", "steal"))
+	if err := b.client.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	b.create(forged)
+	b.start()
+	b.reaches(r, all(
+		condition(r, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonForeignRevision),
+		func() error {
+			if !strings.HasPrefix(r.Status.Summary, "Invalid: ControllerRevision "+key.String()+": its content belongs to the name "+r.Name+"-") {
+				return fmt.Errorf("summary %q", r.Status.Summary)
+			}
+			return nil
+		}))
+	if err := b.client.Delete(t.Context(), forged); err != nil {
+		t.Fatal(err)
+	}
+	b.reaches(r, summary(r, "Available"))
+}
+
+func TestADeletedReleaseLeavesNoSeriesAndItsSuccessorTakesOver(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	p := b.profile().Name
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), p)
+	b.gateway(r)
+	c := b.start()
+	b.reaches(r, condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete))
+	eventually.Succeeds(t, within, func() error {
+		if got, _ := c.value("gatehouse_release_gateways", "release", r.Name, "state", "updated"); got != 1 {
+			return fmt.Errorf("gatehouse_release_gateways{state=updated} is %v", got)
+		}
+		return nil
+	})
+	revision, attempt := r.Status.Revision, r.Status.Rollout.Attempt
+	if err := b.client.Delete(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Succeeds(t, within, func() error {
+		if _, series := c.value("gatehouse_release_gateways", "release", r.Name); series != 0 {
+			return fmt.Errorf("%d series of a release that is gone", series)
+		}
+		return nil
+	})
+
+	again := &v1alpha1.GatewayRelease{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Spec: r.Spec}
+	b.create(again)
+	b.reaches(again, condition(again, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete))
+	if again.Status.Revision != revision {
+		t.Errorf("revision %s, want %s as before", again.Status.Revision, revision)
+	}
+	if again.Status.Rollout.Attempt < attempt {
+		t.Errorf("attempt %d after %d: it must never repeat", again.Status.Rollout.Attempt, attempt)
+	}
+	stored := &appsv1.ControllerRevision{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: revision}, stored); err != nil {
+		t.Fatal(err)
+	}
+	if !metav1.IsControlledBy(stored, again) {
+		t.Errorf("the revision is owned by %+v", stored.OwnerReferences)
+	}
+}
+
+func TestC12WhatIsTerminalIsNotRetried(t *testing.T) {
+	b := newBench(t)
+	r := b.release("registry.example.com/team/gateway", "none")
+	c := b.start()
+	b.reaches(r, condition(r, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidImage))
+	terminal, _ := c.value("gatehouse_reconcile_total", "controller", "release", "outcome", "terminal")
+	c.quiet()
+	if again, _ := c.value("gatehouse_reconcile_total", "controller", "release", "outcome", "terminal"); again != terminal {
+		t.Errorf("%v passes more", again-terminal)
+	}
+}
+
+func TestC13AFailedWriteIsRetried(t *testing.T) {
+	b := newBench(t)
+	digest := b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name)
+	var refusals atomic.Int32
+	b.start(func(next client.Client) client.Client {
+		return interceptor.NewClient(next.(client.WithWatch), interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+				if _, ok := object.(*appsv1.ControllerRevision); ok && refusals.Add(1) <= 3 {
+					return apierrors.NewServiceUnavailable("injected")
+				}
+				return c.Create(ctx, object, options...)
+			},
+		})
+	})
+	b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+digest.String()))
+	if refusals.Load() != 4 {
+		t.Errorf("%d attempts to store the revision, want 3 that fail and one that does not", refusals.Load())
+	}
+}
