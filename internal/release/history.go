@@ -16,13 +16,19 @@ import (
 // defaultHistoryLimit is that of the API, for objects that did not pass through its defaults.
 const defaultHistoryLimit = 10
 
-// history lists the stored revisions of a release, the oldest first.
-func (r *reconciler) history(ctx context.Context, reader client.Reader, release string) ([]appsv1.ControllerRevision, error) {
+// history lists the stored revisions of a release as the cache has them, the oldest first. They are not to be modified.
+func (r *reconciler) history(ctx context.Context, release string) ([]appsv1.ControllerRevision, error) {
+	return listRevisions(ctx, r.client, release, client.InNamespace(r.namespace), client.MatchingFields{indexRevisions: release}, client.UnsafeDisableDeepCopy)
+}
+
+// presentHistory is history as the API server has it.
+func (r *reconciler) presentHistory(ctx context.Context, release string) ([]appsv1.ControllerRevision, error) {
+	return listRevisions(ctx, r.live, release, client.InNamespace(r.namespace), client.MatchingLabels{v1alpha1.LabelRelease: release})
+}
+
+func listRevisions(ctx context.Context, reader client.Reader, release string, options ...client.ListOption) ([]appsv1.ControllerRevision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := reader.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabels{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy,
-		v1alpha1.LabelRelease:   release,
-	}); err != nil {
+	if err := reader.List(ctx, list, options...); err != nil {
 		return nil, fmt.Errorf("list revisions of release %s: %w", release, err)
 	}
 	slices.SortFunc(list.Items, func(a, b appsv1.ControllerRevision) int {
@@ -34,7 +40,7 @@ func (r *reconciler) history(ctx context.Context, reader client.Reader, release 
 // prune deletes the oldest revisions beyond the limit that nothing needs: not what status named when the pass began
 // nor what it names now, and nothing that a gateway has recorded, of the fleet or on its way to another release.
 func (r *reconciler) prune(ctx context.Context, release *v1alpha1.GatewayRelease, before v1alpha1.GatewayReleaseStatus) error {
-	history, err := r.history(ctx, r.client, release.Name)
+	history, err := r.history(ctx, release.Name)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -16,6 +17,8 @@ const (
 	indexFollows = "release:spec.releaseRef.name"
 	// indexRecorded finds the gateways that have recorded a revision of a release, whichever they follow now.
 	indexRecorded = "release:status.revision.release"
+	// indexRevisions finds the stored revisions of a release.
+	indexRevisions = "release:revisions"
 	// indexProfile finds the releases that use a profile.
 	indexProfile = "release:spec.profileRef.name"
 	// indexSecret finds the releases whose credentials are in a Secret of Gatehouse's namespace.
@@ -38,6 +41,9 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&v1alpha1.GatewayInstance{}, indexFollows, gateway(func(g *v1alpha1.GatewayInstance) string { return g.Spec.ReleaseRef.Name })},
 		{&v1alpha1.GatewayInstance{}, indexRecorded, gateway(recordedRelease)},
+		{&appsv1.ControllerRevision{}, indexRevisions, func(object client.Object) []string {
+			return nonEmpty(object.GetLabels()[v1alpha1.LabelRelease])
+		}},
 		{&v1alpha1.GatewayRelease{}, indexProfile, release(func(r *v1alpha1.GatewayRelease) string { return r.Spec.ProfileRef.Name })},
 		{&v1alpha1.GatewayRelease{}, indexSecret, release(credentialsSecret)},
 		{&v1alpha1.GatewayRelease{}, indexConfigMap, release(caConfigMap)},

@@ -36,6 +36,9 @@ func (r *reconciler) store(ctx context.Context, release *v1alpha1.GatewayRelease
 	stored := &appsv1.ControllerRevision{}
 	err := r.client.Get(ctx, key, stored)
 	if apierrors.IsNotFound(err) {
+		if err := r.rehearse(ctx, release, accepted); err != nil {
+			return err
+		}
 		// The cache may be behind; what is created has to be told from what is there by the API server itself.
 		stored, err = r.create(ctx, release, accepted)
 		if apierrors.IsAlreadyExists(err) {
@@ -57,7 +60,7 @@ func (r *reconciler) store(ctx context.Context, release *v1alpha1.GatewayRelease
 }
 
 func (r *reconciler) create(ctx context.Context, release *v1alpha1.GatewayRelease, accepted revision.Revision) (*appsv1.ControllerRevision, error) {
-	history, err := r.history(ctx, r.live, release.Name)
+	history, err := r.presentHistory(ctx, release.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -56,18 +56,24 @@ func (r *reconciler) resolve(ctx context.Context, release *v1alpha1.GatewayRelea
 		MaxAge:    interval,
 		NotBefore: requestedAt(release),
 	}
-	if recorded.IsZero() && (once || interval > freshEnough) {
+	if recorded.IsZero() {
 		request.MaxAge = freshEnough
 	}
 	result, answered := r.pool.Lookup(request)
-	if result.Err != nil {
-		return r.troubled(recorded, registryOutcome(result.Err), result.RetryAt)
-	}
+	retry := result.RetryAt
 	if !answered {
-		return resolution{digest: recorded}, nil // its completion wakes the release
+		retry = time.Time{} // an attempt is under way, and its completion wakes the release
+	}
+	if result.Err != nil {
+		return r.troubled(recorded, registryOutcome(result.Err), retry)
+	}
+	// Of a registry that takes longer than the interval, each answer is overdue when it comes; it is taken nevertheless.
+	fresh := !result.At.Before(request.NotBefore) && r.clock.Since(result.At) < freshEnough
+	if result.Digest.IsZero() || !answered && !fresh {
+		return resolution{digest: recorded}, nil
 	}
 	found := resolution{digest: result.Digest}
-	if !once {
+	if answered && !once {
 		found.wake = result.At.Add(interval)
 	}
 	return found, nil

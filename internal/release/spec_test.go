@@ -3,6 +3,7 @@ package release_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,70 @@ func TestAFailingRefreshKeepsTheReleaseAvailable(t *testing.T) {
 	))
 	b.hub.Up(t)
 	b.reaches(r, condition(r, v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved))
+}
+
+func TestWaitingForARegistryIsNoBusyLoop(t *testing.T) {
+	b := newBench(t)
+	b.hub.Break(testregistry.Answer(503))
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name)
+	c := b.start()
+	want := "Resolving: registry " + b.hub.Host + ": answered 503 (service unavailable)"
+	b.reaches(r, summary(r, want))
+	b.hub.Break(testregistry.Hang())
+	asked := len(b.hub.Requests())
+	eventually.Succeeds(t, within, func() error { // an attempt hangs after one that has failed
+		if len(b.hub.Requests()) == asked {
+			return fmt.Errorf("it is not asked")
+		}
+		return nil
+	})
+	before, _ := c.value("gatehouse_reconcile_total")
+	eventually.Holds(t, time.Second, func() error { return b.is(r, summary(r, want)) })
+	if after, _ := c.value("gatehouse_reconcile_total"); after > before+10 {
+		t.Errorf("%v passes in a second while an attempt is under way", after-before)
+	}
+}
+
+func TestARegistryThatTakesLongerThanTheIntervalIsBelieved(t *testing.T) {
+	b := newBench(t)
+	b.hub.Break(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		select {
+		case <-time.After(700 * time.Millisecond):
+			next.ServeHTTP(w, req)
+		case <-req.Context().Done():
+		}
+	})
+	first := b.hub.PushImage(t, "team/gateway", "latest")
+	r := b.release(b.hub.Reference("team/gateway", "latest"), b.profile().Name, interval(time.Second))
+	b.start()
+	b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+first.String()))
+	second := b.hub.PushImage(t, "team/gateway", "latest")
+	b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+second.String()))
+}
+
+func TestATemplateThatTheAPIServerRefusesMovesNothing(t *testing.T) {
+	b := newBench(t)
+	digest := b.hub.PushImage(t, "team/gateway", "1.0")
+	p := b.profile()
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), p.Name)
+	b.gateway(r)
+	b.start()
+	image := b.hub.Host + "/team/gateway@" + digest.String()
+	b.reaches(r, complete(r, image))
+	accepted := r.Status.Revision
+	edit(b, p, func(p *v1alpha1.GatewayProfile) {
+		p.Spec.Template.Raw = []byte(`{"spec":{"containers":[{"name":"gateway","ports":[{"containerPort":70000}],"volumeMounts":[{"name":"data","mountPath":"/data"}]}]}}`)
+	})
+	b.reaches(r, all(
+		summary(r, "Invalid: profile "+p.Name+": spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive; "+
+			`spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"`),
+		condition(r, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidProfile),
+	))
+	if r.Status.Revision != accepted {
+		t.Errorf("revision %s, want still %s", r.Status.Revision, accepted)
+	}
+	edit(b, p, func(p *v1alpha1.GatewayProfile) { p.Spec.Template.Raw = []byte(template) })
+	b.reaches(r, complete(r, image))
 }
 
 func TestAMovedTagBecomesANewRevisionAfterTheInterval(t *testing.T) {
