@@ -24,3 +24,6 @@ package app
 // +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatehouse-system,resources=leases,verbs=get;create;update
+//
+// Dry runs of pod templates, before a revision of them is stored.
+// +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=podtemplates,verbs=create
