@@ -28,7 +28,7 @@ const UserAgent = "gatehouse-test"
 type Options struct {
 	Audit         bool // needed by Mark and Writes
 	APIServerOnly bool // no controllers, no node: the fastest start, for admission and storage
-	NoGC          bool // owned objects outlive their owners
+	NoGC          bool // owned objects outlive their owners; always starts a cluster
 }
 
 // Cluster is a running Kubernetes.
@@ -91,7 +91,8 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	if path := os.Getenv(KubeconfigEnv); path != "" {
+	// No cluster that runs already is without a garbage collector.
+	if path := os.Getenv(KubeconfigEnv); path != "" && !o.NoGC {
 		if c.Kubeconfig, err = filepath.Abs(path); err != nil {
 			return nil, err
 		}

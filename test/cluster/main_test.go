@@ -19,6 +19,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(starterEnv) != "" {
 		os.Exit(startAndWait())
 	}
+	// These tests are about the clusters that they start.
+	if err := os.Unsetenv(KubeconfigEnv); err != nil {
+		panic(err)
+	}
 	Main(m, Options{Audit: true}, &shared)
 }
 

@@ -100,7 +100,9 @@ func (p *process) stop() error {
 	select {
 	case <-p.exited:
 		if p.err != nil {
-			return fmt.Errorf("devcluster: %w\n%s", p.err, p.stderr.String())
+			// It has crashed and could not clean up.
+			err := fmt.Errorf("devcluster: %w\n%s\n%s", p.err, p.stderr.String(), p.logTail())
+			return errors.Join(err, os.RemoveAll(p.dir))
 		}
 		return nil
 	case <-time.After(stopTimeout):
@@ -111,4 +113,14 @@ func (p *process) stop() error {
 	}
 	<-p.exited
 	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// logTail is the end of the log of a cluster that has crashed.
+func (p *process) logTail() string {
+	const limit = 8 << 10
+	log, err := os.ReadFile(filepath.Join(p.dir, "devcluster.log"))
+	if err != nil {
+		return "" // it has cleaned up after all, and said why on standard error
+	}
+	return string(log[max(0, len(log)-limit):])
 }

@@ -107,6 +107,23 @@ func TestAKilledStarterLeavesNothingBehind(t *testing.T) {
 	eventually.Succeeds(t, soon, func() error { return nothingLeft(t, dir) })
 }
 
+func TestACrashedClusterIsReportedAndItsDirectoryRemoved(t *testing.T) {
+	c, err := Start(t.Context(), Options{APIServerOnly: true, NoGC: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.process.exited
+	if err := c.Stop(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("stopping a cluster that was killed: %v, want an error that says so", err)
+	}
+	if err := nothingLeft(t, c.Dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAKilledClusterLeavesNoChildAndItsDirectoryIsUsedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	first := up(t, dir)
