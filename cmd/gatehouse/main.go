@@ -19,6 +19,7 @@ func main() {
 		SilenceUsage: true,
 	}
 	root.AddCommand(
+		newDemoCommand(),
 		newImageCommand(),
 		newManagerCommand(),
 	)

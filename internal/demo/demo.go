@@ -1,0 +1,296 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/kwokstage"
+)
+
+// cleanUpWithin bounds what is done after the end, or after Ctrl-C.
+const cleanUpWithin = 5 * time.Minute
+
+// Run runs the demo and tells of it. It returns nil only if every step was seen to hold and nothing was left behind.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	started := time.Now()
+	stage := &stage{options: o, scene: &scene{fleet: newFleet(), release: "stable", profile: "edge"}}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpWithin)
+		defer cancel()
+		err = errors.Join(err, stage.strike(ctx))
+	}()
+
+	steps := story()
+	told := o.Out
+	if o.JSON {
+		told = o.Err
+	}
+	var teller teller
+	if o.Terminal {
+		teller = tellLive(told, stage.scene, steps)
+	} else {
+		teller = tellLines(ctx, told, stage.scene.fleet)
+	}
+	r := report{}
+	if r.err = stage.set(ctx, teller.say); r.err == nil {
+		r.results = play(ctx, stage.scene, steps, teller)
+	}
+	teller.close()
+	r.elapsed = time.Since(started)
+
+	if r.err != nil {
+		err = r.err
+	} else {
+		r.writeText(told)
+		if !r.held() {
+			err = ErrNotHeld
+			stage.explain(ctx, told)
+		}
+	}
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	if o.JSON {
+		err = errors.Join(err, r.writeJSON(o.Out))
+	}
+	if o.Keep && ctx.Err() == nil && r.err == nil {
+		stage.keep(ctx, told)
+	}
+	return err
+}
+
+// stage is what is set up around the scene, and taken down again.
+type stage struct {
+	options Options
+	scene   *scene
+	dir     string
+	store   *store
+	// installed is how much of the property belongs to the installation: it goes after the manager has stopped.
+	installed int
+	unwatch   func()
+}
+
+// set brings up everything that the steps need, and says so.
+func (st *stage) set(ctx context.Context, say func(string)) (err error) {
+	s, o := st.scene, st.options
+	if st.dir, err = os.MkdirTemp("", "gatehouse-demo-"); err != nil {
+		return err
+	}
+	if err := st.connect(ctx, say); err != nil {
+		return err
+	}
+	s.pace = pretended
+	if s.kubernetes.runsPods {
+		s.pace = real
+	}
+	if s.kubernetes.auditLog != "" {
+		s.audit = &auditLog{file: s.kubernetes.auditLog, config: s.kubernetes.config}
+	}
+
+	say("pushing images to a registry")
+	if err := st.push(ctx); err != nil {
+		return err
+	}
+
+	say("installing Gatehouse: CRDs, roles, policies")
+	account, err := install(ctx, s.property)
+	st.installed = len(s.property.created)
+	if err != nil {
+		return err
+	}
+	s.managerIs = "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	prefix := ""
+	if s.kubernetes.own {
+		prefix = "gatehouse-demo-"
+	}
+	s.tenants = tenants(prefix)
+	if err := admit(ctx, s.property, s.tenants, s.release); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	wait, err := observe(watching, s.client, s.fleet, s.release)
+	st.unwatch = func() { stop(); wait() }
+	if err != nil {
+		return err
+	}
+
+	say("starting the manager with the rights of its ServiceAccount")
+	kubeconfig := filepath.Join(st.dir, "manager.kubeconfig")
+	if err := writeKubeconfig(ctx, s.client, s.kubernetes.config, account, kubeconfig); err != nil {
+		return err
+	}
+	s.manager = &manager{gatehouse: o.Gatehouse, kubeconfig: kubeconfig, namespace: account.Namespace, log: filepath.Join(st.dir, "manager.log")}
+	if err := s.manager.start(ctx); err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(s.manager.log, 20))
+	}
+	return nil
+}
+
+// connect finds or starts the cluster.
+func (st *stage) connect(ctx context.Context, say func(string)) (err error) {
+	s, o := st.scene, st.options
+	if o.Kubeconfig != "" {
+		say("connecting to the cluster of " + o.Kubeconfig)
+		s.kubernetes, err = connect(o.Kubeconfig)
+	} else {
+		say("starting Kubernetes: etcd, API server, controllers, scheduler and a node in one process")
+		s.kubernetes, err = startDevcluster(ctx, o.Devcluster, o.Gatehouse, st.dir)
+	}
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if s.client, err = client.NewWithWatch(s.kubernetes.config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	s.property = &property{client: s.client}
+	if s.kubernetes.own {
+		s.kubernetes.runsPods, err = runsPods(ctx, s.client)
+	}
+	return err
+}
+
+// runsPods says whether the nodes run containers. Where kwok's Stages are known, it only pretends to.
+func runsPods(ctx context.Context, c client.Client) (bool, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	err := c.Get(ctx, client.ObjectKey{Name: "stages." + kwokstage.GroupVersionKind.Group}, &crd)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return err != nil, nil
+}
+
+// push makes the images and puts them where Gatehouse and the nodes find them.
+func (st *stage) push(ctx context.Context) (err error) {
+	s, o := st.scene, st.options
+	switch {
+	case o.Registry != "":
+		architecture, err := nodeArchitecture(ctx, s.client)
+		if err != nil {
+			return err
+		}
+		if st.store, err = useRegistry(ctx, o, architecture); err != nil {
+			return err
+		}
+	case s.kubernetes.runsPods:
+		return errors.New("the nodes of this cluster really run pods and cannot pull from a registry inside the demo: name one that you can push to and they can pull from without credentials, with --registry HOST/PATH")
+	default:
+		if st.store, err = serveRegistry(); err != nil {
+			return err
+		}
+	}
+	s.plainHTTP = st.store.plainHTTP
+	s.versions = map[string]version{}
+	for _, name := range append(goodVersions[:len(goodVersions):len(goodVersions)], badVersion) {
+		if s.versions[name], err = st.store.push(ctx, name, name == badVersion); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func nodeArchitecture(ctx context.Context, c client.Client) (string, error) {
+	var nodes corev1.NodeList
+	if err := c.List(ctx, &nodes, client.Limit(1)); err != nil {
+		return "", fmt.Errorf("nodes: %w", err)
+	}
+	if len(nodes.Items) == 0 {
+		return "", errors.New("the cluster has no node")
+	}
+	return nodes.Items[0].Status.NodeInfo.Architecture, nil
+}
+
+// explain tells what there is to know about a step that did not hold.
+func (st *stage) explain(ctx context.Context, out io.Writer) {
+	s := st.scene
+	s.fleet.look(func() {
+		if s.fleet.release == nil {
+			return
+		}
+		status := s.fleet.release.Status
+		fmt.Fprintf(out, "\nRelease %s, generation %d (observed %d): %s\n", s.release, s.fleet.release.Generation, status.ObservedGeneration, status.Summary)
+		if ro := status.Rollout; ro != nil {
+			fmt.Fprintf(out, "  attempt %d is %s; fleet %+v; %d in flight\n  %s\n", ro.Attempt, ro.State, ro.Fleet, len(ro.InFlight), ro.Message)
+		}
+		for _, c := range status.Conditions {
+			fmt.Fprintf(out, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+		}
+	})
+	if log := tail(s.manager.log, 25); log != "" {
+		fmt.Fprintf(out, "\nThe end of the manager's log:\n%s\n", log)
+	}
+}
+
+// keep leaves everything running until the context ends, and tells how to look around.
+func (st *stage) keep(ctx context.Context, out io.Writer) {
+	s := st.scene
+	k := "kubectl --kubeconfig " + s.kubernetes.kubeconfig
+	fmt.Fprintf(out, `
+It all goes on running. Look around from another terminal:
+
+  %[1]s get gatewayreleases
+  %[1]s get gatewayinstances --all-namespaces
+  %[1]s get gatewayrelease %[2]s -o yaml
+  %[1]s get controllerrevisions -n %[3]s
+  %[1]s get deployments,pods -n %[4]s
+  %[5]s
+
+The manager logs to %[6]s. Ctrl-C ends it all and cleans up.
+`, k, s.release, systemNamespace, s.tenants[0].namespace,
+		k+imageEdit(s.release, s.versions["v2"].image)[len("kubectl"):], s.manager.log)
+	select {
+	case <-ctx.Done():
+	case <-s.manager.exited():
+		fmt.Fprintf(out, "\nThe manager has ended by itself; the end of its log:\n%s\n", tail(s.manager.log, 25))
+	}
+}
+
+// strike takes everything down, in the order in which it can be.
+func (st *stage) strike(ctx context.Context) error {
+	s := st.scene
+	var errs []error
+	own := s.kubernetes != nil && s.kubernetes.own && s.property != nil
+	if own {
+		// While the manager still runs, as for anyone who deletes gateways.
+		errs = append(errs, s.property.remove(ctx, min(st.installed, len(s.property.created))))
+	}
+	if st.unwatch != nil {
+		st.unwatch()
+	}
+	if s.manager != nil {
+		errs = append(errs, s.manager.stop(ctx))
+	}
+	if own {
+		errs = append(errs, s.property.remove(ctx, 0))
+	}
+	if s.kubernetes != nil {
+		errs = append(errs, s.kubernetes.stop(ctx))
+	}
+	if st.store != nil {
+		errs = append(errs, st.store.close())
+	}
+	if st.dir != "" {
+		errs = append(errs, os.RemoveAll(st.dir))
+	}
+	return errors.Join(errs...)
+}

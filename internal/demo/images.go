@@ -1,0 +1,152 @@
+package demo
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// version is an image of the demo, pushed.
+type version struct {
+	name   string // v1
+	image  string // as a person writes it: repository:tag
+	digest string
+}
+
+const (
+	badVersion = "v5"
+	pushWithin = 2 * time.Minute
+)
+
+// goodVersions are released one after the other; badVersion comes after them and never becomes ready.
+var goodVersions = []string{"v1", "v2", "v3", "v4"}
+
+// store is the registry that the images of the demo are pushed to.
+type store struct {
+	repository string // HOST[:PORT]/PATH
+	plainHTTP  bool
+	base       v1.Image
+	server     *http.Server // nil if the registry is not the demo's own
+}
+
+// serveRegistry runs a registry in this process, for nodes that only pretend to run images.
+func serveRegistry() (*store, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w", err)
+	}
+	server := &http.Server{
+		Handler:           registry.New(registry.Logger(log.New(io.Discard, "", 0))),
+		ReadHeaderTimeout: requestWithin,
+	}
+	go func() { _ = server.Serve(l) }() // until close
+	return &store{repository: l.Addr().String() + "/gateways/edge", plainHTTP: true, base: empty.Image, server: server}, nil
+}
+
+// useRegistry makes images from one that really runs on the nodes' architecture.
+func useRegistry(ctx context.Context, o Options, architecture string) (*store, error) {
+	ref, err := name.ParseReference(o.BaseImage)
+	if err != nil {
+		return nil, fmt.Errorf("--base-image: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushWithin)
+	defer cancel()
+	base, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: architecture}))
+	if err != nil {
+		return nil, fmt.Errorf("--base-image %s for linux/%s: %w", o.BaseImage, architecture, err)
+	}
+	return &store{repository: o.Registry + "/gatehouse-demo", plainHTTP: o.PlainHTTP, base: base}, nil
+}
+
+func (s *store) close() error {
+	if s.server == nil {
+		return nil
+	}
+	return s.server.Close()
+}
+
+// push makes and pushes an image. One that is bad names a program that does not exist: where nodes really run it, its
+// containers do not start.
+func (s *store) push(ctx context.Context, versionName string, bad bool) (version, error) {
+	image := s.repository + ":" + versionName
+	fail := func(err error) (version, error) { return version{}, fmt.Errorf("push %s: %w", image, err) }
+	built, err := s.build(versionName, bad)
+	if err != nil {
+		return fail(err)
+	}
+	options := []name.Option{name.StrictValidation}
+	if s.plainHTTP {
+		options = append(options, name.Insecure)
+	}
+	ref, err := name.ParseReference(image, options...)
+	if err != nil {
+		return fail(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushWithin)
+	defer cancel()
+	if err := remote.Write(ref, built, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fail(err)
+	}
+	digest, err := built.Digest()
+	if err != nil {
+		return fail(err)
+	}
+	return version{name: versionName, image: image, digest: digest.String()}, nil
+}
+
+func (s *store) build(versionName string, bad bool) (v1.Image, error) {
+	layer, err := versionLayer(versionName)
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(s.base, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	if config.Config.Labels == nil {
+		config.Config.Labels = map[string]string{}
+	}
+	config.Config.Labels["org.opencontainers.image.version"] = versionName
+	if bad {
+		config.Config.Entrypoint = []string{"/there-is-no-such-program"}
+	}
+	return mutate.ConfigFile(image, config)
+}
+
+// versionLayer holds one file that says the version.
+func versionLayer(versionName string) (v1.Layer, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	content := []byte(versionName + "\n")
+	err := w.WriteHeader(&tar.Header{Name: "etc/edge-version", Mode: 0o444, Size: int64(len(content))})
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	return static.NewLayer(buf.Bytes(), types.DockerUncompressedLayer), nil
+}
