@@ -1,0 +1,184 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+)
+
+// stalls waits until the gateway says Stalled for a reason, and returns the message.
+func (w *world) stalls(g *v1alpha1.GatewayInstance, reason string) string {
+	w.Helper()
+	var message string
+	eventually.Succeeds(w, patience, func() error {
+		now := w.see(g)
+		stalled := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionStalled)
+		if stalled == nil || stalled.Reason != reason || now.Status.ObservedGeneration != now.Generation {
+			return fmt.Errorf("conditions %+v", now.Status.Conditions)
+		}
+		message = stalled.Message
+		return nil
+	})
+	return message
+}
+
+func TestWhatBelongsToSomebodyElseIsUntouchedUntilAPersonHandsItOver(t *testing.T) {
+	w := given(t)
+	w.stable(w.accept(imageOf(1)), 1)
+	theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: w.tenant}, Data: map[string]string{"theirs": "x"}}
+	w.make(theirs)
+	g := w.gateway("edge")
+	message := w.stalls(g, v1alpha1.ReasonForeignObject)
+	for _, part := range []string{"ConfigMap edge", v1alpha1.AnnotationAdopt + "=true"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("%q does not name %s", message, part)
+		}
+	}
+	now := &corev1.ConfigMap{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil || now.ResourceVersion != theirs.ResourceVersion {
+		t.Fatalf("it was touched: %+v %v", now, err)
+	}
+
+	since := w.mark()
+	edit(w, theirs, func(o *corev1.ConfigMap) { o.Annotations = map[string]string{v1alpha1.AnnotationAdopt: "true"} })
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(theirs), now); err != nil || !metav1.IsControlledBy(now, g) || now.Data["gateway.toml"] != "a" {
+		t.Errorf("it is not the gateway's: %+v %v", now, err)
+	}
+	if sent := w.writes(since); len(sent) > 20 {
+		t.Errorf("%d requests", len(sent))
+	}
+}
+
+func TestAForeignObjectStallsWithoutWriting(t *testing.T) {
+	w := given(t)
+	w.stable(w.accept(imageOf(1)), 1)
+	w.make(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: w.tenant}})
+	g := w.gateway("edge")
+	w.stalls(g, v1alpha1.ReasonForeignObject)
+	since := w.mark()
+	edit(w, g, func(g *v1alpha1.GatewayInstance) {
+		g.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	eventually.Holds(t, aWhile, func() error {
+		if sent := w.writes(since); len(sent) > 0 {
+			return fmt.Errorf("sent %v", sent)
+		}
+		return nil
+	})
+}
+
+func TestADeploymentWithAnotherSelectorCannotBeAdopted(t *testing.T) {
+	w := given(t)
+	w.stable(w.accept(imageOf(1)), 1)
+	app := map[string]string{"app": "edge"}
+	theirs := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: w.tenant, Annotations: map[string]string{v1alpha1.AnnotationAdopt: "true"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: app},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: imageOf(1)}}},
+			},
+		},
+	}
+	w.make(theirs)
+	g := w.gateway("edge")
+	if message := w.stalls(g, v1alpha1.ReasonForeignObject); !strings.Contains(message, "spec.selector is immutable") {
+		t.Error(message)
+	}
+}
+
+func TestAnObjectThatAnotherControlsIsRefusedWhateverItsAnnotations(t *testing.T) {
+	w := given(t)
+	w.stable(w.accept(imageOf(1)), 1)
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.tenant}}
+	w.make(owner)
+	yes := true
+	w.make(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "edge", Namespace: w.tenant, Annotations: map[string]string{v1alpha1.AnnotationAdopt: "true"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: &yes}},
+		},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 1}}},
+	})
+	g := w.gateway("edge")
+	if message := w.stalls(g, v1alpha1.ReasonForeignObject); !strings.Contains(message, "Service edge is controlled by ConfigMap owner") {
+		t.Error(message)
+	}
+}
+
+// The gateway is deleted and leaves its objects behind (kubectl delete --cascade=orphan), and is made again.
+func TestAGatewayThatIsMadeAgainAdoptsWhatRunsWithoutRollingPods(t *testing.T) {
+	w := given(t)
+	g := w.running(two)
+	uid, template := w.deployment(g).UID, w.deployment(g).Spec.Template
+	w.stop()
+	if err := w.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Succeeds(t, patience, func() error {
+		if metav1.GetControllerOf(w.deployment(g)) != nil {
+			return fmt.Errorf("the Deployment has not been let go yet")
+		}
+		return client.IgnoreNotFound(w.Get(t.Context(), client.ObjectKeyFromObject(g), &v1alpha1.GatewayInstance{}))
+	})
+	// Meanwhile the release has moved on: what runs is kept until the window says otherwise.
+	w.stable(w.accept(imageOf(2)), 2)
+	w.start()
+	eventually.Succeeds(t, patience, func() error {
+		again := &v1alpha1.GatewayInstance{ObjectMeta: metav1.ObjectMeta{Name: g.Name, Namespace: g.Namespace}, Spec: g.Spec}
+		if err := w.Create(t.Context(), again); err != nil {
+			return err
+		}
+		g = again
+		return nil
+	})
+	now := w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if r := now.Status.Revision; r.Attempt != 1 || r.Image != imageOf(1) {
+		t.Errorf("recorded %+v", r)
+	}
+	d := w.deployment(g)
+	if d.UID != uid || fmt.Sprint(d.Spec.Template) != fmt.Sprint(template) || d.Annotations["deployment.kubernetes.io/revision"] != "1" {
+		t.Errorf("pods were rolled: %+v", d.ObjectMeta)
+	}
+	if !metav1.IsControlledBy(d, g) {
+		t.Error("the Deployment would outlive the gateway")
+	}
+}
+
+func TestALostStatusIsAdoptedFromWhatRuns(t *testing.T) {
+	w := given(t)
+	g := w.running(two)
+	w.stop()
+	now := w.see(g)
+	now.Status = v1alpha1.GatewayInstanceStatus{}
+	if err := w.Status().Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	w.stable(w.accept(imageOf(2)), 2)
+	generation := w.deployment(g).Generation
+	since := w.mark()
+	w.start()
+	after := w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if r := after.Status.Revision; r.Attempt != 1 || r.Image != imageOf(1) {
+		t.Errorf("recorded %+v", r)
+	}
+	if w.deployment(g).Generation != generation {
+		t.Error("what runs was changed")
+	}
+	for _, e := range w.writes(since) {
+		if e.Resource != "gatewayinstances" {
+			t.Errorf("sent %s", e)
+		}
+	}
+}

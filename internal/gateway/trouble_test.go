@@ -1,0 +1,222 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+)
+
+func TestAGatewayWaitsForItsRelease(t *testing.T) {
+	w := given(t)
+	g := w.gateway("edge")
+	if now := w.becomes(g, v1alpha1.ReasonWaitingForRelease); now.Status.Phase != v1alpha1.GatewayPending {
+		t.Errorf("phase %s", now.Status.Phase)
+	}
+	given := w.accept(imageOf(1))
+	w.window(func(r *v1alpha1.RolloutStatus) { r.Attempt, r.Target = 1, given.Name() })
+	w.becomes(g, v1alpha1.ReasonWaitingForWindow)
+	w.admit(g, given, 1)
+	w.runs(g, imageOf(1))
+}
+
+func TestWithoutItsReleaseAGatewayRunsOnAndSaysSo(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.delete(w.release)
+	if message := w.stalls(g, v1alpha1.ReasonReleaseNotFound); !strings.Contains(message, w.release.Name) {
+		t.Error(message)
+	}
+	if now := w.see(g); now.Status.Phase != v1alpha1.GatewayRunning || now.Status.Replicas.Summary != "1/1" {
+		t.Errorf("status %+v", now.Status)
+	}
+	w.deployment(g)
+}
+
+func TestWithoutAReleaseNothingIsMade(t *testing.T) {
+	w := given(t)
+	g := w.gateway("edge", func(g *v1alpha1.GatewayInstance) { g.Spec.ReleaseRef.Name = "no-such-release" })
+	w.stalls(g, v1alpha1.ReasonReleaseNotFound)
+	err := w.Get(t.Context(), client.ObjectKeyFromObject(g), &appsv1.Deployment{})
+	if client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("a Deployment: %v", err)
+	}
+}
+
+func TestWithoutItsRevisionNothingIsTouched(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	stored := &appsv1.ControllerRevision{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.gatehouse, Name: w.see(g).Status.Revision.Name}, stored); err != nil {
+		t.Fatal(err)
+	}
+	w.delete(stored)
+	edit(w, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Config["gateway.toml"] = "b" })
+	if message := w.stalls(g, v1alpha1.ReasonRevisionNotFound); !strings.Contains(message, stored.Name) {
+		t.Error(message)
+	}
+	if now := w.see(g); now.Status.Phase != v1alpha1.GatewayRunning || now.Status.Image != imageOf(1) {
+		t.Errorf("status %+v", now.Status)
+	}
+	// It appears again, and the edit is made up for.
+	w.accept(imageOf(1))
+	edit(w, g, func(g *v1alpha1.GatewayInstance) {
+		g.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+}
+
+func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	edit(w, w.profile, func(p *v1alpha1.GatewayProfile) {
+		p.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{
+			Names:    []string{"elsewhere"},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"gateways": "yes"}},
+		}
+	})
+	if message := w.stalls(g, v1alpha1.ReasonNamespaceNotAllowed); !strings.Contains(message, w.tenant) {
+		t.Error(message)
+	}
+	w.admit(g, w.accept(imageOf(2)), 2)
+	eventually.Succeeds(t, patience, func() error {
+		if now := w.see(g); now.Status.Revision.Attempt != 2 {
+			return fmt.Errorf("what the window gave is not recorded: %+v", now.Status.Revision)
+		}
+		return nil
+	})
+	if d := w.deployment(g); d.Spec.Template.Spec.Containers[0].Image != imageOf(1) {
+		t.Error("it was applied")
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.tenant}}
+	edit(w, namespace, func(n *corev1.Namespace) { n.Labels["gateways"] = "yes" })
+	w.runs(g, imageOf(2))
+}
+
+func TestATenantsMistakeNamesTheField(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	edit(w, g, func(g *v1alpha1.GatewayInstance) {
+		g.Spec.Volumes = []v1alpha1.Volume{{Name: "tmp", MountPath: "/x", SecretRef: &v1alpha1.LocalObjectReference{Name: "s"}}}
+	})
+	if message := w.stalls(g, v1alpha1.ReasonInvalidSpec); !strings.HasPrefix(message, "spec.volumes[tmp].name: ") {
+		t.Error(message)
+	}
+	edit(w, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Volumes[0].Name = "secrets" })
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+}
+
+func TestWhatTheAPIServerRefusesNamesTheField(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	since := w.mark()
+	edit(w, g, func(g *v1alpha1.GatewayInstance) {
+		g.Spec.Resources = &v1alpha1.Resources{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("2")},
+			Limits:   corev1.ResourceList{"cpu": resource.MustParse("1")},
+		}
+	})
+	if message := w.stalls(g, v1alpha1.ReasonApplyFailed); !strings.Contains(message, "spec.template.spec.containers[0].resources.requests") {
+		t.Error(message)
+	}
+	eventually.Holds(t, aWhile, func() error {
+		if sent := w.writes(since); len(sent) > 3 {
+			return fmt.Errorf("it is tried again and again: %v", sent)
+		}
+		return nil
+	})
+}
+
+func TestPodsThatDoNotComeUpAreNamedByTheirReason(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	if err := kubernetes.BadPods(t.Context(), digest(13), cluster.CrashLoop); err != nil {
+		t.Fatal(err)
+	}
+	w.admit(g, w.accept(imageOf(13)), 2)
+	now := w.becomes(g, v1alpha1.ReasonNotProgressing)
+	ready := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Message != "Deployment edge does not progress: CrashLoopBackOff" {
+		t.Error(ready.Message)
+	}
+	if now.Status.Image != imageOf(1) || now.Status.Replicas.Ready != 1 {
+		t.Errorf("the old pod was not kept: %+v", now.Status)
+	}
+}
+
+func TestAQuotaThatRefusesPodsIsNamed(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.make(&corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "pods", Namespace: w.tenant},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
+	})
+	eventually.Succeeds(t, patience, func() error {
+		quota := &corev1.ResourceQuota{}
+		if err := w.Get(t.Context(), client.ObjectKey{Namespace: w.tenant, Name: "pods"}, quota); err != nil {
+			return err
+		}
+		if used := quota.Status.Used["pods"]; used.Value() != 1 {
+			return fmt.Errorf("used %s", used.String())
+		}
+		return nil
+	})
+	w.admit(g, w.accept(imageOf(2)), 2)
+	now := w.becomes(g, v1alpha1.ReasonNotProgressing)
+	if ready := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); ready.Message != "Deployment edge does not progress: FailedCreate" {
+		t.Error(ready.Message)
+	}
+}
+
+func TestReplicasThatAreLostAreTold(t *testing.T) {
+	w := given(t)
+	g := w.running(func(g *v1alpha1.GatewayInstance) { g.Spec.Replicas = ptr.To[int32](2) })
+	if err := kubernetes.BadPods(t.Context(), digest(1), cluster.NeverReady); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := kubernetes.Heal(t.Context(), digest(1)); err != nil {
+			t.Log(err)
+		}
+	})
+	now := w.becomes(g, v1alpha1.ReasonReplicasUnavailable)
+	if now.Status.Phase != v1alpha1.GatewayDegraded {
+		t.Errorf("phase %s", now.Status.Phase)
+	}
+	if err := kubernetes.Heal(t.Context(), digest(1)); err != nil {
+		t.Fatal(err)
+	}
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+}
+
+// announced waits for an event about the gateway.
+func (w *world) announced(g *v1alpha1.GatewayInstance, reason string) {
+	w.Helper()
+	eventually.Succeeds(w, patience, func() error {
+		found := &corev1.EventList{}
+		if err := w.List(w.Context(), found, client.InNamespace(g.Namespace)); err != nil {
+			return err
+		}
+		var reasons []string
+		for _, e := range found.Items {
+			if e.InvolvedObject.Name == g.Name && e.InvolvedObject.Kind == "GatewayInstance" {
+				if e.Reason == reason {
+					return nil
+				}
+				reasons = append(reasons, e.Reason)
+			}
+		}
+		return fmt.Errorf("no event %s among %v", reason, reasons)
+	})
+}
