@@ -46,8 +46,15 @@ func (r *Reconciler) applyOne(ctx context.Context, work *work, next change) erro
 	before := ""
 	if next.live != nil {
 		before = next.live.GetResourceVersion()
+		version := before
+		if !next.edited || next.adopted {
+			var err error
+			if version, err = r.claimStrays(ctx, next); err != nil {
+				return err
+			}
+		}
 		configuration.SetUID(next.live.GetUID())
-		configuration.SetResourceVersion(before)
+		configuration.SetResourceVersion(version)
 		options = append(options, client.ForceOwnership)
 	}
 	if err := r.local.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -148,7 +149,7 @@ func TestAGatewayThatIsMadeAgainAdoptsWhatRunsWithoutRollingPods(t *testing.T) {
 		t.Errorf("recorded %+v", r)
 	}
 	d := w.deployment(g)
-	if d.UID != uid || fmt.Sprint(d.Spec.Template) != fmt.Sprint(template) || d.Annotations["deployment.kubernetes.io/revision"] != "1" {
+	if d.UID != uid || !equality.Semantic.DeepEqual(d.Spec.Template, template) || d.Annotations["deployment.kubernetes.io/revision"] != "1" {
 		t.Errorf("pods were rolled: %+v", d.ObjectMeta)
 	}
 	if !metav1.IsControlledBy(d, g) {

@@ -166,9 +166,14 @@ func TestLostLabelsAndOwnersComeBack(t *testing.T) {
 }
 
 // A container or a variable that somebody adds to the pods would run unverified.
-func TestWhatSomebodyAddsToThePodsIsTakenAway(t *testing.T) {
+func TestWhatSomebodyAddsIsTakenAway(t *testing.T) {
 	w := given(t)
 	g := w.running()
+	config, service := ownedObjects(g)[3].(*corev1.ConfigMap), ownedObjects(g)[1].(*corev1.Service)
+	edit(w, config, func(c *corev1.ConfigMap) { c.Data["more.toml"] = "x" })
+	edit(w, service, func(s *corev1.Service) {
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "more", Port: 99})
+	})
 	edit(w, w.deployment(g), func(d *appsv1.Deployment) {
 		pod := &d.Spec.Template.Spec
 		pod.Containers = append(pod.Containers, corev1.Container{Name: "sidecar", Image: "example.com/sidecar:latest"})
@@ -179,6 +184,14 @@ func TestWhatSomebodyAddsToThePodsIsTakenAway(t *testing.T) {
 		pod := w.deployment(g).Spec.Template.Spec
 		if len(pod.Containers) != 1 || len(pod.Containers[0].Env) != 0 || pod.HostNetwork {
 			return fmt.Errorf("the pods are %+v", pod)
+		}
+		for _, object := range []client.Object{config, service} {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+		}
+		if len(config.Data) != 1 || len(service.Spec.Ports) != 1 {
+			return fmt.Errorf("files %v, ports %v", config.Data, service.Spec.Ports)
 		}
 		return nil
 	})

@@ -211,7 +211,13 @@ func (w *world) start() {
 	}
 }
 
-func digest(n int) string { return "sha256:" + strings.Repeat(fmt.Sprintf("%x", n%16), 64) }
+// digest of a number; those of one digit are easy to read.
+func digest(n int) string {
+	if n < 16 {
+		return "sha256:" + strings.Repeat(fmt.Sprintf("%x", n), 64)
+	}
+	return fmt.Sprintf("sha256:%064x", n)
+}
 
 func imageOf(n int) string { return "registry.example.com/gateways/openshell@" + digest(n) }
 

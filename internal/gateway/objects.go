@@ -29,6 +29,8 @@ type ownedKind struct {
 	kind   schema.GroupVersionKind
 	object client.Object
 	list   client.ObjectList
+	// decided are the fields in which nobody else has a say.
+	decided [][]string
 	// content is what counts of a kind that has no generation; nil for one that has.
 	content func(client.Object) any
 }
@@ -37,11 +39,12 @@ type ownedKind struct {
 // what Gatehouse sets counts, so that a controller which annotates Services causes no writes here.
 func ownedKinds() []ownedKind {
 	return []ownedKind{
-		{kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), object: &appsv1.Deployment{}, list: &appsv1.DeploymentList{}},
-		{kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}},
-		{kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), object: &policyv1.PodDisruptionBudget{}, list: &policyv1.PodDisruptionBudgetList{}},
+		{kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), object: &appsv1.Deployment{}, list: &appsv1.DeploymentList{}, decided: [][]string{{"spec"}}},
+		{kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, decided: [][]string{{"spec"}}},
+		{kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), object: &policyv1.PodDisruptionBudget{}, list: &policyv1.PodDisruptionBudgetList{}, decided: [][]string{{"spec"}}},
 		{
 			kind: corev1.SchemeGroupVersion.WithKind("Service"), object: &corev1.Service{}, list: &corev1.ServiceList{},
+			decided: [][]string{{"spec", "ports"}, {"spec", "selector"}}, // the rest is the cluster's: addresses, families
 			content: func(o client.Object) any {
 				spec := o.(*corev1.Service).Spec
 				ports := []any{}
@@ -59,6 +62,7 @@ func ownedKinds() []ownedKind {
 		},
 		{
 			kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{},
+			decided: [][]string{{"data"}, {"binaryData"}},
 			content: func(o client.Object) any {
 				return []any{o.(*corev1.ConfigMap).Data, o.(*corev1.ConfigMap).BinaryData}
 			},

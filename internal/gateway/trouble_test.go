@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -181,23 +180,34 @@ func TestAQuotaThatRefusesPodsIsNamed(t *testing.T) {
 
 func TestReplicasThatAreLostAreTold(t *testing.T) {
 	w := given(t)
-	g := w.running(func(g *v1alpha1.GatewayInstance) { g.Spec.Replicas = ptr.To[int32](2) })
-	if err := kubernetes.BadPods(t.Context(), digest(1), cluster.NeverReady); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := kubernetes.Heal(t.Context(), digest(1)); err != nil {
-			t.Log(err)
-		}
-	})
+	g := w.running(two)
+	w.setReady(g, corev1.ConditionFalse)
 	now := w.becomes(g, v1alpha1.ReasonReplicasUnavailable)
 	if now.Status.Phase != v1alpha1.GatewayDegraded {
 		t.Errorf("phase %s", now.Status.Phase)
 	}
-	if err := kubernetes.Heal(t.Context(), digest(1)); err != nil {
-		t.Fatal(err)
-	}
+	w.setReady(g, corev1.ConditionTrue)
 	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+}
+
+// setReady writes what a kubelet would about the gateway's pods.
+func (w *world) setReady(g *v1alpha1.GatewayInstance, status corev1.ConditionStatus) {
+	w.Helper()
+	pods := &corev1.PodList{}
+	if err := w.List(w.Context(), pods, client.InNamespace(g.Namespace), client.MatchingLabels{v1alpha1.LabelGateway: g.Name}); err != nil {
+		w.Fatal(err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		for j := range pod.Status.Conditions {
+			if pod.Status.Conditions[j].Type == corev1.PodReady {
+				pod.Status.Conditions[j].Status = status
+			}
+		}
+		if err := w.Status().Update(w.Context(), pod); err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 // announced waits for an event about the gateway.
