@@ -65,12 +65,13 @@ bin/controller-gen bin/staticcheck: tools/go.mod tools/go.sum
 
 # A Kubernetes to develop against. It is a module of its own, so that nothing
 # else ever compiles Kubernetes, and a file target, so that it is built again
-# only when its sources have changed.
-DEVCLUSTER_SOURCES := devcluster/go.mod devcluster/go.sum $(shell find devcluster -name '*.go')
+# only when its sources have changed: in content, because a checkout makes files
+# new that are the same.
+DEVCLUSTER_SOURCES := devcluster/go.mod devcluster/go.sum $(sort $(shell find devcluster -name '*.go'))
 
 bin/devcluster: $(DEVCLUSTER_SOURCES) ## build a real Kubernetes for tests and the demo
-	@echo "compiling Kubernetes $$(sed -n 's|^[[:space:]]*k8s.io/kubernetes v||p' devcluster/go.mod): about 10 minutes the first time on 2 cores, half a minute after that"
 	@mkdir -p bin
-	@cd devcluster && go build -ldflags '-s -w' -o ../bin/devcluster.new .
-	@mv bin/devcluster.new bin/devcluster
-	@echo "bin/devcluster is ready"
+	@built="$$(go version) $$(cat $^ | cksum)"; \
+	if [ -x $@ ] && [ "$$built" = "$$(cat $@.built 2>/dev/null)" ]; then touch $@; exit 0; fi; \
+	echo "compiling Kubernetes $$(sed -n 's|^[[:space:]]*k8s.io/kubernetes v||p' devcluster/go.mod): about 10 minutes the first time on 2 cores, half a minute after that"; \
+	(cd devcluster && go build -ldflags '-s -w' -o ../$@.new .) && mv $@.new $@ && echo "$$built" > $@.built && echo "$@ is ready"
