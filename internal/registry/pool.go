@@ -78,7 +78,8 @@ type Result struct {
 	// At is when the attempt began. It is zero if there was none.
 	At time.Time
 	// RetryAt is when a failure may be tried again: look it up then. It is zero
-	// for a digest and for a terminal failure.
+	// for a digest, for a terminal failure, and while an attempt is under way,
+	// whose end wakes the owner.
 	RetryAt time.Time
 }
 
@@ -194,7 +195,9 @@ func (p *Pool) Lookup(req Request) (Result, bool) {
 	}
 	e.owners[req.Owner] = struct{}{}
 	p.dispatch()
-	return e.latest, false
+	known := e.latest
+	known.RetryAt = time.Time{}
+	return known, false
 }
 
 // answers reports whether the latest result is good enough for the request.

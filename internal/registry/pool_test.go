@@ -88,6 +88,21 @@ func (p *running) ask(tb testing.TB, req registry.Request) registry.Result {
 	}
 }
 
+// eventually looks until it is so.
+func eventually(tb testing.TB, what string, so func() bool) {
+	tb.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(patience)
+	for !so() {
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			tb.Fatalf("not so: %s", what)
+		}
+	}
+}
+
 func request(tb testing.TB, ref string) registry.Request {
 	tb.Helper()
 	return registry.Request{Reference: parse(tb, ref), Access: plain, Owner: types.NamespacedName{Name: ref}}
@@ -143,6 +158,7 @@ func holdUntil(gate <-chan struct{}) testregistry.Fault {
 		case <-gate:
 			next.ServeHTTP(w, req)
 		case <-req.Context().Done():
+			panic(http.ErrAbortHandler)
 		}
 	}
 }
@@ -221,13 +237,15 @@ func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
 			t.Errorf("%d requests for %d attempts", n, attempt+1)
 		}
 		clock.SetTime(result.RetryAt)
-		if again, ok := p.Lookup(req); ok || again.Err == nil || again.Err.Error() != text {
+		if again, ok := p.Lookup(req); ok || again.Err == nil || again.Err.Error() != text || !again.RetryAt.IsZero() {
 			t.Errorf("attempt %d: while it is tried again the reason must stand: got %+v, %t", attempt, again, ok)
 		}
 	}
 
-	req.NotBefore = clock.Now()
+	p.ask(t, req) // the attempt that is under way
 	want := hub.PushImage(t, "team/gw", "1.0")
+	clock.SetTime(clock.Now().Add(time.Second))
+	req.NotBefore = clock.Now() // a person need not wait for the back-off
 	if result := p.ask(t, req); result.Digest != want || result.Err != nil {
 		t.Errorf("got %+v", result)
 	}
@@ -394,16 +412,13 @@ func TestTheBreakerSparesARegistryThatIsDown(t *testing.T) {
 		t.Errorf("it was asked %d times", n)
 	}
 	hub.Heal()
-	deadline := time.Now().Add(patience)
-	for result.Digest != want {
-		if time.Now().After(deadline) {
-			t.Fatalf("it is not tried again: %+v", result)
-		}
+	eventually(t, "it is tried again", func() bool {
+		result := p.ask(t, req)
 		if result.Err != nil && result.Err.Error() != text {
-			t.Fatalf("the reason flaps: %v", result.Err)
+			t.Errorf("the reason flaps: %v", result.Err)
 		}
-		result = p.ask(t, req)
-	}
+		return result.Digest == want
+	})
 	p.ask(t, request(t, hub.Reference("team/gw", "v0")))
 }
 
@@ -485,11 +500,7 @@ func TestAPoolEndsWithItsAttempts(t *testing.T) {
 	p := startPool(t, client(t, registry.Options{Deadline: time.Hour, ResponseHeaderTimeout: time.Hour}), registry.PoolOptions{})
 	req := request(t, hub.Reference("team/gw", "1.0"))
 	p.Lookup(req)
-	for deadline := time.Now().Add(patience); len(hub.Requests()) == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("no attempt was made")
-		}
-	}
+	eventually(t, "an attempt is made", func() bool { return len(hub.Requests()) > 0 })
 	p.stop()
 	select {
 	case err := <-p.ended:
@@ -515,18 +526,10 @@ func TestWhatIsAskedBeforeTheStartIsAttemptedThen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Start(ctx) }()
-	deadline := time.Now().Add(patience)
-	for {
-		if result, ok := p.Lookup(req); ok {
-			if result.Digest != want {
-				t.Errorf("got %+v", result)
-			}
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it is not attempted")
-		}
-	}
+	eventually(t, "it is attempted", func() bool {
+		result, ok := p.Lookup(req)
+		return ok && result.Digest == want
+	})
 	cancel()
 	<-ended
 }

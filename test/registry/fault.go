@@ -82,6 +82,7 @@ func AnswerText(status int, text string) Fault {
 func Hang() Fault {
 	return func(_ http.ResponseWriter, req *http.Request, _ http.Handler) {
 		<-req.Context().Done()
+		panic(http.ErrAbortHandler) // to return would be to answer
 	}
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -40,6 +41,7 @@ type Registry struct {
 
 	mu          sync.Mutex
 	server      *httptest.Server // nil while down
+	cancel      func()           // ends the requests of server that hang
 	faults      []scopedFault
 	requests    []Request
 	connections int
@@ -95,12 +97,14 @@ func Start(tb testing.TB, options ...Option) *Registry {
 // are cut.
 func (r *Registry) Down() {
 	r.mu.Lock()
-	server := r.server
+	server, cancel := r.server, r.cancel
 	r.server = nil
 	r.mu.Unlock()
 	if server != nil {
+		// In this order no new request comes in, and none goes on hanging.
+		server.Listener.Close()
+		cancel()
 		server.CloseClientConnections()
-		// Close waits for handlers; those that hang end with their connection.
 		server.Close()
 	}
 }
@@ -121,6 +125,8 @@ func (r *Registry) serve(tb testing.TB, address string) {
 	server.Listener.Close()
 	server.Listener = listener
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			r.mu.Lock()
@@ -139,7 +145,7 @@ func (r *Registry) serve(tb testing.TB, address string) {
 		server.Start()
 	}
 	r.mu.Lock()
-	r.server = server
+	r.server, r.cancel = server, cancel
 	r.Host = listener.Addr().String()
 	r.mu.Unlock()
 }
