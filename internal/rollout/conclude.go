@@ -38,12 +38,13 @@ func (p *pass) recount() {
 }
 
 // state is the first of these that holds. A pause hides neither a completion nor a failure, but an edit that waits for
-// its end is what is to be known first.
+// its end is what is to be known first. A completed attempt has gateways to move only while a pause holds those who came
+// since.
 func (p *pass) state(unproven bool) v1alpha1.RolloutState {
 	switch {
 	case p.in.Accepted != p.status.Target:
 		return v1alpha1.RolloutPaused
-	case p.completed() && !(p.in.Spec.Paused && p.strayed):
+	case p.completed() && p.costly.total+p.idle.total == 0:
 		return v1alpha1.RolloutComplete
 	case p.stopped() || unproven:
 		return v1alpha1.RolloutFailed
