@@ -116,7 +116,7 @@ func (w *world) reconcile(g *gatewayHistory) {
 			return // conflict
 		}
 		if decision.Action == Take {
-			w.checkTake(g, read, record)
+			w.checkTake(g, read, status, record)
 		}
 	case Wait:
 		next.setReady(false, w.now)

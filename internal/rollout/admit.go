@@ -14,7 +14,7 @@ type tally struct {
 	costly, installs, idle queue
 	// failures are those that this rollout moved onto the target and that are not back.
 	failures names
-	// unheard gateways have neither recorded anything nor said that they run nothing.
+	// unheard gateways have recorded nothing, and have not said either that they run nothing and wait for the window.
 	unheard names
 	// unsettled are on the target and not Ready for minReadySeconds, whoever gave it to them.
 	unsettled names
@@ -57,7 +57,9 @@ func (p *pass) count() {
 		switch {
 		case p.status.Target == "":
 		case m.Record == nil:
-			if m.Observed {
+			// With a stable revision it takes that by itself, and then has something to lose: what was seen of it before
+			// says nothing.
+			if m.Observed && p.status.Stable == "" {
 				p.installs.add(rank{healthy, hash.of(m.UID), m})
 			} else {
 				p.unheard.add(m)

@@ -66,6 +66,9 @@ func (w *world) checkPlan(in Input, plan Plan) {
 	if in.Status != nil && s.Attempt < in.Status.Attempt {
 		t.Fatalf("attempt went back from %d to %d", in.Status.Attempt, s.Attempt)
 	}
+	if in.Spec.Paused && in.Status != nil && in.Status.Target != "" && (s.Target != in.Status.Target || s.Attempt != in.Status.Attempt) {
+		t.Fatalf("pause: the target went from %s to %s", in.Status.Target, s.Target)
+	}
 }
 
 // checkAdmissions holds what a plan may add to the window, judged apart from the planner's own code.
@@ -186,6 +189,7 @@ func (w *world) checkWrite(h *releaseHistory, in Input, s *v1alpha1.RolloutStatu
 		}
 		w.targets[key] = s.Target
 	}
+	w.checkGrants(h, in, s)
 	completes := s.StableAttempt == s.Attempt && (in.Status == nil || in.Status.StableAttempt < s.Attempt)
 	if !completes || s.Target == "" {
 		return
@@ -213,10 +217,50 @@ func (w *world) checkWrite(h *releaseHistory, in Input, s *v1alpha1.RolloutStatu
 	}
 }
 
+// checkGrants holds what a stored window is to the gateways as they are in truth, whatever the planner saw of them.
+func (w *world) checkGrants(h *releaseHistory, in Input, s *v1alpha1.RolloutStatus) {
+	before, after := window(in.Status), window(s)
+	admitted, failed := 0, 0
+	for _, g := range w.living() {
+		v := g.latest()
+		if v.release != h.name {
+			continue
+		}
+		entry, was := before[g.uid]
+		added, is := after[g.uid]
+		if is && !was && added.WasReady {
+			admitted++
+		}
+		if is && !was && added.Install && v.record == nil && g.workload.marks != nil {
+			w.t.Fatalf("adoption: %s runs %+v and was admitted as if it ran nothing", g.name, g.workload.marks)
+		}
+		if w.lost {
+			continue
+		}
+		reported := v.record != nil && v.record.Release == h.name && v.record.Attempt >= entry.Attempt
+		if was && !is && !reported && v.generation == entry.Generation {
+			w.t.Fatalf("window: %s lost its slot and may still take attempt %d", g.name, entry.Attempt)
+		}
+		late := was && !w.now.Before(entry.AdmittedAt.Add(settingsFor(in.Spec, len(in.Fleet)).deadline))
+		if was && !is && !late && v.generation == entry.Generation && g.downBy == h.name {
+			w.t.Fatalf("window: %s left as converged and is down", g.name)
+		}
+		if !is && g.downBy == h.name && reported && v.record.Name == s.Target {
+			failed++
+		}
+	}
+	if admitted > 0 && failed > settingsFor(in.Spec, len(in.Fleet)).maxFailures {
+		w.t.Fatalf("failed: %d were admitted while %d that had been moved are down", admitted, failed)
+	}
+}
+
 // checkTake holds what is true whenever a gateway records what it was given.
-func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, record v1alpha1.RecordedRevision) {
+func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alpha1.RolloutStatus, record v1alpha1.RecordedRevision) {
 	t := w.t
 	previous := read.record
+	if previous == nil && g.workload.marks != nil {
+		t.Fatalf("adoption: %s runs %+v, has recorded nothing, and took %+v", g.name, g.workload.marks, record)
+	}
 	rolls := previous == nil || previous.Name != record.Name
 	if !w.lost {
 		if same := previous != nil && previous.Release == record.Release; same && record.Attempt <= previous.Attempt {
@@ -228,7 +272,11 @@ func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, record v1alph
 		if target := w.targets[fmt.Sprintf("%s/%d/%d", record.Release, w.epoch, record.Attempt)]; target != record.Name {
 			t.Fatalf("target: %s took %s by attempt %d, whose target is %q", g.name, record.Name, record.Attempt, target)
 		}
-		stable := w.releases[record.Release].latest().status.StableAttempt
+		latest := w.releases[record.Release].latest().status
+		if window(status)[g.uid].Attempt == record.Attempt && window(latest)[g.uid].UID == "" {
+			t.Fatalf("window: %s took attempt %d, and is not in the window any more", g.name, record.Attempt)
+		}
+		stable := latest.StableAttempt
 		if previous != nil && previous.Release == record.Release && previous.Attempt > stable && previous.WasReady && !record.WasReady {
 			t.Fatalf("excused: %s took %+v after %+v", g.name, record, *previous)
 		}

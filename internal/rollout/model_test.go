@@ -17,9 +17,11 @@ import (
 // forward until that reader is restarted. Whoever writes status, writes on condition that what it read is the latest.
 // Nobody is told anything: passes happen at arbitrary moments, so events that are lost, repeated or late are all there.
 type world struct {
-	t        *rapid.T
-	now      time.Time
-	version  int64
+	t       *rapid.T
+	now     time.Time
+	version int64
+	// floor is the oldest version that anybody can still be shown: nothing from before a restore.
+	floor    int64
 	releases map[string]*releaseHistory
 	gateways []*gatewayHistory
 	planners []*plannerView
@@ -98,6 +100,7 @@ func newWorld(t *rapid.T) *world {
 		t:        t,
 		now:      time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC),
 		releases: map[string]*releaseHistory{},
+		floor:    1,
 		planners: []*plannerView{{1, 1}, {1, 1}},
 		targets:  map[string]string{},
 	}

@@ -103,12 +103,12 @@ var (
 
 	restartPlanner = act{"restartPlanner", 1, func(w *world) {
 		view := w.planners[rapid.IntRange(0, 1).Draw(w.t, "restart planner")]
-		view.releaseSeen = rapid.Int64Range(1, w.version).Draw(w.t, "releases listed at")
-		view.fleetSeen = rapid.Int64Range(1, w.version).Draw(w.t, "gateways listed at")
+		view.releaseSeen = rapid.Int64Range(w.floor, w.version).Draw(w.t, "releases listed at")
+		view.fleetSeen = rapid.Int64Range(w.floor, w.version).Draw(w.t, "gateways listed at")
 	}}
 	restartGateways = act{"restartGateways", 1, func(w *world) {
 		for _, g := range w.gateways {
-			g.releaseSeen = rapid.Int64Range(1, w.version).Draw(w.t, "release listed at")
+			g.releaseSeen = rapid.Int64Range(w.floor, w.version).Draw(w.t, "release listed at")
 		}
 	}}
 	// recreateRelease loses the status of a release while everything else goes on.
@@ -127,6 +127,7 @@ var (
 				*v = gatewayVersion{generation: v.generation, release: v.release}
 			})
 		}
+		w.floor = w.version
 		w.present()
 	}}
 )
