@@ -141,6 +141,34 @@ func TestAKilledClusterLeavesNoChildAndItsDirectoryIsUsedAgain(t *testing.T) {
 	terminate(t, up(t, dir))
 }
 
+func TestAStartThatIsCalledOffLeavesNothingBehind(t *testing.T) {
+	for _, reached := range []string{"etcd.sock", "kubeconfig", "kwok.log"} {
+		t.Run(reached, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "d")
+			var stdout bytes.Buffer
+			cmd := exec.Command(binary(t), "up", "--dir", dir)
+			cmd.Stdout = &stdout
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			eventually.Succeeds(t, soon, func() error {
+				_, err := os.Stat(filepath.Join(dir, reached))
+				return err
+			})
+
+			terminate(t, cmd)
+
+			if err := nothingLeft(t, dir); err != nil {
+				t.Error(err)
+			}
+			if reached != "kwok.log" && stdout.Len() > 0 {
+				t.Errorf("standard output: %q, want nothing", stdout.String())
+			}
+		})
+	}
+}
+
 func TestADirectoryThatWasThereKeepsWhatIsNotTheClusters(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "notes.txt")

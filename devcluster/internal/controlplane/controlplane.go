@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/gatehouse-dev/gatehouse/devcluster/internal/workdir"
 )
@@ -29,12 +31,13 @@ type ControlPlane struct {
 
 // stopTimeout bounds how long one component may take to stop. None keeps
 // anything that would be lost.
-const stopTimeout = 5 * time.Second
+const stopTimeout = 3 * time.Second
 
 // Start returns when the API server is ready and the controllers are running.
 // Unless it returns an error, Stop must be called.
 func Start(ctx context.Context, dir *workdir.Dir, o Options) (_ *ControlPlane, err error) {
 	c := &ControlPlane{failed: make(chan error, 3)} // one for each component, so that none blocks
+	klog.OsExit = c.exit
 	defer func() {
 		if err != nil {
 			c.Stop()
@@ -103,6 +106,17 @@ func (c *ControlPlane) run(name string, run func(context.Context) error) {
 		c.failed <- fmt.Errorf("%s: %w", name, err)
 	}()
 	c.shutdown = append(c.shutdown, func() { cancel(); <-done })
+}
+
+// exit stands in for os.Exit when a component's log ends the process, as they
+// do when something they need is missing, and when they are stopped before
+// they have started. The process must clean up first.
+func (c *ControlPlane) exit(code int) {
+	select {
+	case c.failed <- fmt.Errorf("a component of Kubernetes gave up with exit status %d", code):
+	default: // nobody listens any more
+	}
+	runtime.Goexit()
 }
 
 // While runs f and returns its error, or calls f off and returns the error of
