@@ -65,7 +65,11 @@ func podEssentials(object any) (any, error) {
 func containerEssentials(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var small []corev1.ContainerStatus
 	for _, s := range statuses {
-		small = append(small, corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, RestartCount: s.RestartCount, Image: s.Image, State: s.State})
+		kept := corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, RestartCount: s.RestartCount, Image: s.Image, State: s.State}
+		if ended := s.LastTerminationState.Terminated; ended != nil { // a crash loop between two crashes
+			kept.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason}
+		}
+		small = append(small, kept)
 	}
 	return small
 }

@@ -29,6 +29,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
@@ -86,7 +87,8 @@ type world struct {
 	*testing.T
 	client.Client
 	tenant, gatehouse string
-	agent             string // the manager's user agent
+	agent             string            // the manager's user agent
+	hooks             interceptor.Funcs // around what the manager sends
 	release           *v1alpha1.GatewayRelease
 	profile           *v1alpha1.GatewayProfile
 	stop              func()
@@ -158,6 +160,13 @@ func (w *world) start() {
 		Scheme:     scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		NewClient: func(cfg *rest.Config, options client.Options) (client.Client, error) {
+			c, err := client.NewWithWatch(cfg, options)
+			if err != nil {
+				return nil, err
+			}
+			return interceptor.NewClient(c, w.hooks), nil
+		},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{

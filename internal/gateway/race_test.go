@@ -1,0 +1,161 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+)
+
+// before calls hook once, before the manager applies an object of a kind.
+func before(kind string, hook func()) interceptor.Funcs {
+	var done atomic.Bool
+	return interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			if o, ok := object.(interface{ GetKind() string }); ok && o.GetKind() == kind && done.CompareAndSwap(false, true) {
+				hook()
+			}
+			return c.Apply(ctx, object, options...)
+		},
+	}
+}
+
+// A leader that was paused goes on for seconds beside the new one: what it read is old, and it must not write.
+func TestAnApplyOfWhatWasReadEarlierIsRefused(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.stop()
+	w.hooks = before("Deployment", func() {
+		edit(w, w.deployment(g), func(d *appsv1.Deployment) { d.Annotations["somebody"] = "was here" })
+	})
+	since := w.mark()
+	w.start()
+	w.admit(g, w.accept(imageOf(2)), 2)
+	w.runs(g, imageOf(2))
+	var got []int
+	for _, e := range w.writes(since) {
+		if e.Resource == "deployments" {
+			got = append(got, e.Code)
+		}
+	}
+	if fmt.Sprint(got) != "[409 200]" {
+		t.Errorf("the Deployment was applied with %v, want a conflict and then success", got)
+	}
+	if w.deployment(g).Annotations["somebody"] != "was here" {
+		t.Error("what somebody else wrote meanwhile is lost")
+	}
+}
+
+// The spec is edited after the pass has read it: what the pass records is refused, and nothing is applied.
+func TestARecordOfASpecThatWasReadEarlierIsRefused(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.stop()
+	var done atomic.Bool
+	w.hooks = interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if object.GetName() == g.Name && done.CompareAndSwap(false, true) {
+				edit(w, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Config["gateway.toml"] = "b" })
+			}
+			return c.SubResource(name).Patch(ctx, object, patch, options...)
+		},
+	}
+	since := w.mark()
+	w.start()
+	w.admit(g, w.accept(imageOf(2)), 2)
+	eventually.Succeeds(t, patience, func() error {
+		if sent := w.writes(since); len(sent) == 0 || sent[0].Code != 409 || sent[0].Resource != "gatewayinstances" {
+			return fmt.Errorf("sent %v, want a conflict first", sent)
+		}
+		return nil
+	})
+	// The edit is applied on what the gateway has, because the window has admitted it as it was before.
+	now := w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if now.Status.Revision.Attempt != 1 || w.deployment(g).Spec.Template.Spec.Containers[0].Image != imageOf(1) {
+		t.Errorf("it took what was decided for an earlier spec: %+v", now.Status.Revision)
+	}
+	w.admit(g, w.accept(imageOf(2)), 2)
+	w.runs(g, imageOf(2))
+}
+
+// Somebody makes an object of the name between the look and the apply: it is not taken over.
+func TestAnObjectThatAppearsMeanwhileIsNotTakenOver(t *testing.T) {
+	w := given(t)
+	w.stop()
+	w.hooks = before("ConfigMap", func() {
+		w.make(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "edge", Namespace: w.tenant}, Data: map[string]string{"gateway.toml": "theirs"}})
+	})
+	w.start()
+	w.stable(w.accept(imageOf(1)), 1)
+	g := w.gateway("edge")
+	w.stalls(g, v1alpha1.ReasonForeignObject)
+	now := &corev1.ConfigMap{}
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(g), now); err != nil {
+		t.Fatal(err)
+	}
+	if now.Data["gateway.toml"] != "theirs" || len(now.OwnerReferences) > 0 {
+		t.Errorf("it was taken over: %+v", now)
+	}
+}
+
+// Gatehouse is killed at any of its writes, before or after it: another one reaches the same end, and rolls once.
+func TestStoppedAtAnyWrite(t *testing.T) {
+	stopped := errors.New("stopped")
+	for write := range 3 {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, after it %v", write+1, after), func(t *testing.T) {
+				w := given(t)
+				g := w.running()
+				w.stop()
+				var writes atomic.Int64
+				dying := func(send func() error) error {
+					n := int(writes.Add(1)) - 1
+					if n < write {
+						return send()
+					}
+					if n == write && after {
+						_ = send()
+					}
+					return stopped
+				}
+				w.hooks = interceptor.Funcs{
+					Apply: func(ctx context.Context, c client.WithWatch, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+						return dying(func() error { return c.Apply(ctx, object, options...) })
+					},
+					SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+						return dying(func() error { return c.SubResource(name).Patch(ctx, object, patch, options...) })
+					},
+				}
+				w.start()
+				w.admit(g, w.accept(imageOf(2)), 2)
+				eventually.Succeeds(t, patience, func() error {
+					if writes.Load() <= int64(write) {
+						return errors.New("it has not come to that write yet")
+					}
+					return nil
+				})
+				w.stop()
+				w.hooks = interceptor.Funcs{}
+				w.start()
+				now := w.runs(g, imageOf(2))
+				if now.Status.Revision.Attempt != 2 || now.Status.Phase != v1alpha1.GatewayRunning {
+					t.Errorf("status %+v", now.Status)
+				}
+				if d := w.deployment(g); d.Annotations["deployment.kubernetes.io/revision"] != "2" {
+					t.Errorf("pods were rolled to revision %s", d.Annotations["deployment.kubernetes.io/revision"])
+				}
+			})
+		}
+	}
+}
