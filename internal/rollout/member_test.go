@@ -1,0 +1,44 @@
+package rollout
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+func TestMemberOfReadsStatusAndNeverThePhase(t *testing.T) {
+	since := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+	gateway := &v1alpha1.GatewayInstance{}
+	gateway.UID, gateway.Namespace, gateway.Name, gateway.Generation = "uid", "tenant-a", "edge", 3
+	gateway.Status = v1alpha1.GatewayInstanceStatus{
+		ObservedGeneration: 3,
+		Phase:              v1alpha1.GatewayFailed,
+		Revision:           &v1alpha1.RecordedRevision{Release: "stable", Attempt: 5, Name: "v1"},
+		Replicas:           &v1alpha1.GatewayReplicas{Desired: 2, Updated: 2, Ready: 1},
+		Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue},
+			{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "ReplicasAvailable", Message: "as somebody put it", LastTransitionTime: metav1.Time{Time: since}},
+		},
+	}
+	want := Member{
+		UID: "uid", Namespace: "tenant-a", Name: "edge", Generation: 3, Record: gateway.Status.Revision,
+		Observed: true, Ready: true, Since: since, Reason: "ReplicasAvailable", ReadyReplicas: 1, DesiredReplicas: 2,
+	}
+	if got := MemberOf(gateway); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+
+	gateway.Generation = 4
+	gateway.Status.Conditions[1].Status = metav1.ConditionUnknown
+	gateway.DeletionTimestamp = &metav1.Time{Time: since}
+	if got := MemberOf(gateway); got.Observed || got.Ready || !got.Leaving {
+		t.Errorf("got %+v", got)
+	}
+	if got := MemberOf(&v1alpha1.GatewayInstance{}); got.Record != nil || got.Ready || got.Leaving {
+		t.Errorf("of an empty gateway: %+v", got)
+	}
+}
