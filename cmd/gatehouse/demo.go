@@ -55,10 +55,10 @@ and from here.`,
 			if options.Gatehouse, err = os.Executable(); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
 			defer stop()
 			// The first signal ends the demo in order; another one, at once.
-			context.AfterFunc(ctx, stop)
+			context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })
 			cmd.SilenceErrors = true // said below, unless it has been said in the story
 			err = demo.Run(ctx, options)
 			if err != nil && !errors.Is(err, demo.ErrNotHeld) {

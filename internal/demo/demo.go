@@ -233,7 +233,7 @@ func (st *stage) explain(ctx context.Context, out io.Writer) {
 			fmt.Fprintf(out, "  attempt %d is %s; fleet %+v; %d in flight\n  %s\n", ro.Attempt, ro.State, ro.Fleet, len(ro.InFlight), ro.Message)
 		}
 		for _, c := range status.Conditions {
-			fmt.Fprintf(out, "  %s=%s %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
+			fmt.Fprintf(out, "  %s=%s (%s)\n", c.Type, c.Status, c.Reason)
 		}
 	})
 	if log := tail(s.manager.log, 25); log != "" {

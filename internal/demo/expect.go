@@ -102,7 +102,7 @@ func (s *scene) paced(before map[types.NamespacedName]workload, expected int, al
 	case e.serving < fleetSize:
 		return fmt.Errorf("all %d gateways were to keep serving, but at one moment only %d did", fleetSize, e.serving)
 	}
-	r.seen = fmt.Sprintf("%d gateways moved once each, at most %d under way (%d allowed), all %d serving throughout",
+	r.seen = fmt.Sprintf("%d gateways moved, once each; at most %d were under way (%d allowed); all %d served throughout",
 		len(m.moved), e.underWay, allowed, fleetSize)
 	return s.intact()
 }
@@ -118,7 +118,7 @@ func names(all []types.NamespacedName) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(n.Name + " in " + n.Namespace)
+		b.WriteString(n.String())
 	}
 	return b.String()
 }

@@ -51,7 +51,8 @@ func (m *manager) start(ctx context.Context) error {
 		"--kubeconfig", m.kubeconfig,
 		"--namespace", m.namespace,
 		"--metrics-bind-address", m.metrics,
-		"--health-probe-bind-address", probes)
+		"--health-probe-bind-address", probes,
+		"--log-format", "text")
 	cmd.Stdout, cmd.Stderr = log, log
 	if m.process, err = launch("the manager", cmd); err != nil {
 		return err

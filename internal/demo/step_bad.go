@@ -71,10 +71,10 @@ func badImage(ctx context.Context, s *scene, r *record) error {
 	return s.intact()
 }
 
-// blames says whether a message names a gateway that was given the bad image, with its namespace.
+// blames says whether a message names a gateway that was given the bad image, and its namespace.
 func (s *scene) blames(message, digest string) bool {
 	for name, w := range s.fleet.workloads {
-		if w.digest == digest && strings.Contains(message, name.Name+" in "+name.Namespace) {
+		if w.digest == digest && strings.Contains(message, name.String()) {
 			return true
 		}
 	}

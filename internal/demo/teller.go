@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,32 +24,36 @@ type teller interface {
 // lines tells one line for each change of state: for logs, pipes, and files.
 type lines struct {
 	out     io.Writer
+	fleet   *fleet
 	started time.Time
 	stop    context.CancelFunc
 	stopped chan struct{}
+
+	mu   sync.Mutex // keeps lines whole and in order
+	told string     // of the release
 }
 
 // tellLines begins to tell what happens to the release of a fleet, besides what it is told.
 func tellLines(ctx context.Context, out io.Writer, f *fleet) *lines {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &lines{out: out, started: time.Now(), stop: cancel, stopped: make(chan struct{})}
-	go l.follow(ctx, f)
+	l := &lines{out: out, fleet: f, started: time.Now(), stop: cancel, stopped: make(chan struct{})}
+	go l.follow(ctx)
 	return l
 }
 
 func (l *lines) say(line string) { l.line("  ", line) }
 
 func (l *lines) begin(st step, command string) {
-	l.line("▸ ", st.title)
+	l.line("\n▸ ", st.title)
 	l.line("  ", "$ "+command)
 }
 
 func (l *lines) end(r result) {
 	if r.ok() {
-		l.line("✓ ", r.step.title+": "+r.record.seen)
+		l.line("✓ ", r.record.seen)
 		return
 	}
-	l.line("✗ ", fmt.Sprintf("%s: %v", r.step.title, r.err))
+	l.line("✗ ", r.err.Error())
 }
 
 func (l *lines) close() {
@@ -55,29 +61,42 @@ func (l *lines) close() {
 	<-l.stopped
 }
 
-// line is one write, so that lines of different tellings never mix.
-func (l *lines) line(mark, text string) {
-	fmt.Fprintf(l.out, "%6.1fs  %s%s\n", time.Since(l.started).Seconds(), mark, text)
-}
-
 // follow tells when the release says something else than before.
-func (l *lines) follow(ctx context.Context, f *fleet) {
+func (l *lines) follow(ctx context.Context) {
 	defer close(l.stopped)
-	told := ""
 	for {
-		var now string
 		var changed chan struct{}
-		f.look(func() { now, changed = milestone(f), f.changed })
-		if now != "" && now != told {
-			l.line("  ", now)
-			told = now
-		}
+		l.fleet.look(func() { changed = l.fleet.changed })
+		l.line("", "")
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// line writes what the release says by now, if that is new, and then the text, if there is one.
+func (l *lines) line(mark, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var now string
+	l.fleet.look(func() { now = milestone(l.fleet) })
+	if now != "" && now != l.told {
+		l.told = now
+		l.write("  ", now)
+	}
+	if text != "" {
+		l.write(mark, text)
+	}
+}
+
+func (l *lines) write(mark, text string) {
+	above := ""
+	if rest, ok := strings.CutPrefix(mark, "\n"); ok {
+		above, mark = "\n", rest
+	}
+	fmt.Fprintf(l.out, "%s%6.1fs  %s%s\n", above, time.Since(l.started).Seconds(), mark, text)
 }
 
 // milestone is a release's state, with its progress in quarters of the fleet: what is worth a line when it changes.
@@ -87,7 +106,7 @@ func milestone(f *fleet) string {
 	}
 	status := f.release.Status
 	line := fmt.Sprintf("release %s: %s", f.release.Name, status.Summary)
-	if status.Rollout == nil || status.Rollout.State == "" {
+	if status.Summary != "Available" || status.Rollout == nil {
 		return line
 	}
 	ro := status.Rollout
