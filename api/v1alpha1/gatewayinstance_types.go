@@ -253,7 +253,7 @@ type RecordedRevision struct {
 	// attempt to attempt until a rollout completes.
 	// +optional
 	WasReady bool `json:"wasReady,omitempty"`
-	// Whether the gateway ran nothing before.
+	// Whether the gateway ran nothing when the window gave it this one.
 	// +optional
 	Install bool `json:"install,omitempty"`
 }

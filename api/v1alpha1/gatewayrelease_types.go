@@ -279,7 +279,7 @@ type FleetStatus struct {
 	// All gateways that reference the release.
 	// +optional
 	Total int32 `json:"total"`
-	// Those that run the target.
+	// Those that have been given the target.
 	// +optional
 	Updated int32 `json:"updated"`
 	// Those that are Ready, on whatever revision.
