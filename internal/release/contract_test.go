@@ -139,7 +139,7 @@ func TestC9AGatewayThatMovesWakesBothReleases(t *testing.T) {
 	p := b.profile().Name
 	from, to := b.release(b.hub.Reference("team/gateway", "1.0"), p), b.release(b.hub.Reference("team/gateway", "1.0"), p)
 	gateway := b.gateway(from)
-	b.start()
+	c := b.start()
 	total := func(r *v1alpha1.GatewayRelease, want int32) func() error {
 		return func() error {
 			if r.Status.Rollout == nil || r.Status.Rollout.Fleet.Total != want {
@@ -150,6 +150,8 @@ func TestC9AGatewayThatMovesWakesBothReleases(t *testing.T) {
 	}
 	b.reaches(from, total(from, 1))
 	b.reaches(to, total(to, 0))
+	b.reaches(from, condition(from, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete))
+	c.quiet()
 	edit(b, gateway, func(g *v1alpha1.GatewayInstance) { g.Spec.ReleaseRef.Name = to.Name })
 	b.reaches(from, total(from, 0))
 	b.reaches(to, total(to, 1))

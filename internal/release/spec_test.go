@@ -271,7 +271,7 @@ func TestARegistryThatTakesLongerThanTheIntervalIsBelieved(t *testing.T) {
 	b := newBench(t)
 	b.hub.Break(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		select {
-		case <-time.After(700 * time.Millisecond):
+		case <-time.After(1200 * time.Millisecond):
 			next.ServeHTTP(w, req)
 		case <-req.Context().Done():
 		}
