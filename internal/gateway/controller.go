@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,8 +87,12 @@ type work struct {
 
 func render(gateway *v1alpha1.GatewayInstance, course course) ([]manifest.Object, error) {
 	rendered, err := manifest.Render(gateway, course.revision, *gateway.Status.Revision)
-	if err != nil {
+	var wrong *manifest.SpecError
+	switch {
+	case errors.As(err, &wrong):
 		return nil, outcome.Terminal(v1alpha1.ReasonInvalidSpec, err)
+	case err != nil:
+		return nil, outcome.Terminal(v1alpha1.ReasonInvalidProfile, err)
 	}
 	return rendered, nil
 }
