@@ -20,7 +20,7 @@ import (
 )
 
 // apply sends what differs, then deletes what is not asked for any more.
-func (r *Reconciler) apply(ctx context.Context, work *work, changes changes) error {
+func (r *reconciler) apply(ctx context.Context, work *work, changes changes) error {
 	for _, next := range changes.apply {
 		if err := r.applyOne(ctx, work, next); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (r *Reconciler) apply(ctx context.Context, work *work, changes changes) err
 // applyOne applies one object server-side. What is there already is changed only in the version that was read, by
 // taking its fields over. What is not there is created without: should somebody else have created it since, the server
 // answers with a conflict over its fields, and the next pass finds it.
-func (r *Reconciler) applyOne(ctx context.Context, work *work, next change) error {
+func (r *reconciler) applyOne(ctx context.Context, work *work, next change) error {
 	configuration := next.object.Configuration()
 	options := []client.ApplyOption{
 		client.FieldOwner(v1alpha1.FieldOwnerGateway),
@@ -115,7 +115,7 @@ func (work *work) announce(reason, note string) {
 }
 
 // remove deletes an object that the gateway owns, in the version that was read.
-func (r *Reconciler) remove(ctx context.Context, work *work, key id) error {
+func (r *reconciler) remove(ctx context.Context, work *work, key id) error {
 	object := work.live[key]
 	err := r.local.Delete(ctx, object, client.Preconditions{
 		UID:             ptr.To(object.GetUID()),

@@ -127,7 +127,7 @@ func TestAGatewayThatIsMadeAgainAdoptsWhatRunsWithoutRollingPods(t *testing.T) {
 	if err := w.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 		t.Fatal(err)
 	}
-	eventually.Succeeds(t, patience, func() error {
+	eventually.Succeeds(t, collected, func() error {
 		if metav1.GetControllerOf(w.deployment(g)) != nil {
 			return fmt.Errorf("the Deployment has not been let go yet")
 		}
@@ -182,4 +182,40 @@ func TestALostStatusIsAdoptedFromWhatRuns(t *testing.T) {
 			t.Errorf("sent %s", e)
 		}
 	}
+}
+
+// A Deployment that a person has made by hand, with pods as they should be, is handed over.
+func TestHandingOverADeploymentRollsNoPodsThatMatch(t *testing.T) {
+	w := given(t)
+	g := w.running(two)
+	made := w.deployment(g)
+	w.delete(g)
+	eventually.Succeeds(t, collected, func() error {
+		err := w.Get(t.Context(), client.ObjectKeyFromObject(g), &appsv1.Deployment{})
+		if err == nil {
+			return fmt.Errorf("the first Deployment is still there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+	handed := metav1.ObjectMeta{Name: made.Name, Namespace: made.Namespace, Annotations: map[string]string{v1alpha1.AnnotationAdopt: "true"}}
+	w.make(&corev1.ServiceAccount{ObjectMeta: *handed.DeepCopy()})
+	byHand := &appsv1.Deployment{ObjectMeta: handed, Spec: made.Spec}
+	byHand.Spec.ProgressDeadlineSeconds = nil
+	w.make(byHand)
+	eventually.Succeeds(t, patience, func() error {
+		if ready := w.deployment(g).Status.AvailableReplicas; ready != 2 {
+			return fmt.Errorf("%d available", ready)
+		}
+		return nil
+	})
+	again := w.gateway(g.Name, two)
+	w.becomes(again, v1alpha1.ReasonReplicasAvailable)
+	d := w.deployment(again)
+	if d.UID != byHand.UID || d.Annotations["deployment.kubernetes.io/revision"] != "1" || !equality.Semantic.DeepEqual(d.Spec.Template, made.Spec.Template) {
+		t.Errorf("pods were rolled: %+v", d)
+	}
+	if !metav1.IsControlledBy(d, again) || *d.Spec.ProgressDeadlineSeconds == 600 {
+		t.Errorf("it was not taken over: %+v", d)
+	}
+	w.announced(again, v1alpha1.ReasonAdopted)
 }

@@ -35,7 +35,7 @@ type change struct {
 
 // compare says what differs. An object whose recorded inputs are the present ones, and which is as it was after the
 // last apply, is left out whatever this version of Gatehouse would render.
-func (r *Reconciler) compare(ctx context.Context, work *work, rendered []manifest.Object) (changes, error) {
+func (r *reconciler) compare(ctx context.Context, work *work, rendered []manifest.Object) (changes, error) {
 	var out changes
 	asked := map[id]bool{}
 	for _, object := range rendered {
@@ -86,7 +86,7 @@ func (r *Reconciler) compare(ctx context.Context, work *work, rendered []manifes
 
 // find is the object that lives under a name; nil when there is none. The cache holds only what Gatehouse manages, so
 // a miss is looked up past it.
-func (r *Reconciler) find(ctx context.Context, work *work, key id, object manifest.Object) (client.Object, error) {
+func (r *reconciler) find(ctx context.Context, work *work, key id, object manifest.Object) (client.Object, error) {
 	if live, found := work.live[key]; found {
 		return live, nil
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 )
 
-// Reconciler passes over gateways.
-type Reconciler struct {
+// reconciler passes over gateways.
+type reconciler struct {
 	hub       client.Client // gateways, releases, profiles, revisions, namespaces: cached reads
 	hubLive   client.Reader
 	local     client.Client // what runs: cached reads, of what Gatehouse manages
@@ -26,7 +26,7 @@ type Reconciler struct {
 }
 
 // Reconcile brings one gateway closer to what it was given.
-func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	gateway := &v1alpha1.GatewayInstance{}
 	if err := r.hub.Get(ctx, request.NamespacedName, gateway); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -47,7 +47,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // converge is everything that moves a gateway. It returns what keeps it from being as it should.
-func (r *Reconciler) converge(ctx context.Context, work *work) error {
+func (r *reconciler) converge(ctx context.Context, work *work) error {
 	course, err := r.decide(ctx, work)
 	if err != nil {
 		return err

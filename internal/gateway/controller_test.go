@@ -155,7 +155,7 @@ func TestDeletingAGatewayRemovesWhatItOwnedAndNothingElse(t *testing.T) {
 	other := w.gateway("other", two)
 	w.becomes(other, v1alpha1.ReasonReplicasAvailable)
 	w.delete(g)
-	eventually.Succeeds(t, patience, func() error {
+	eventually.Succeeds(t, collected, func() error {
 		for _, object := range ownedObjects(g) {
 			if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("%T %s is still there: %v", object, object.GetName(), err)

@@ -27,7 +27,7 @@ type course struct {
 
 // decide says what the gateway is to run and fills in status.revision, which nothing has written yet. An error means
 // that nothing is to be touched.
-func (r *Reconciler) decide(ctx context.Context, work *work) (course, error) {
+func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	gateway := work.gateway
 	release, err := r.release(ctx, gateway.Spec.ReleaseRef.Name)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Reconciler) decide(ctx context.Context, work *work) (course, error) {
 }
 
 // release reads the gateway's release; nil when there is none.
-func (r *Reconciler) release(ctx context.Context, name string) (*v1alpha1.GatewayRelease, error) {
+func (r *reconciler) release(ctx context.Context, name string) (*v1alpha1.GatewayRelease, error) {
 	release := &v1alpha1.GatewayRelease{}
 	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, release); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -83,7 +83,7 @@ func (r *Reconciler) release(ctx context.Context, name string) (*v1alpha1.Gatewa
 
 // revision reads what was given. The cache of revisions may be behind that of releases, so a miss is looked up once
 // more past it.
-func (r *Reconciler) revision(ctx context.Context, name string) (revision.Revision, error) {
+func (r *reconciler) revision(ctx context.Context, name string) (revision.Revision, error) {
 	stored := &appsv1.ControllerRevision{}
 	key := client.ObjectKey{Namespace: r.namespace, Name: name}
 	err := r.hub.Get(ctx, key, stored)
@@ -107,7 +107,7 @@ func (r *Reconciler) revision(ctx context.Context, name string) (revision.Revisi
 // allowed holds a gateway to the namespaces of its profile. Which profile that is follows from the release as it is
 // now: the list is no part of a revision. A profile that is gone allows nothing new; without a release there is no
 // list, and what the gateway has recorded was allowed.
-func (r *Reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInstance, release *v1alpha1.GatewayRelease) error {
+func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInstance, release *v1alpha1.GatewayRelease) error {
 	if release == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // finish ends a pass: one conditional status write, if something differs that is worth one, and the next wake-up.
-func (r *Reconciler) finish(ctx context.Context, work *work, err error) (reconcile.Result, error) {
+func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconcile.Result, error) {
 	if errors.Is(err, errBehind) {
 		return reconcile.Result{RequeueAfter: behindRetry}, nil
 	}

@@ -78,6 +78,9 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// collected is how long the garbage collector may take: it learns of kinds that are new to it every 30 seconds.
+const collected = 90 * time.Second
+
 // patience is how long something may take to come true on a slow machine.
 const patience = 30 * time.Second
 

@@ -110,7 +110,7 @@ func (work *work) deployment() *appsv1.Deployment {
 
 // look reads what lives of the gateway, from caches alone. What bears its label and is controlled by something else is
 // not the gateway's; that it has the name of something of the gateway's comes out when they are compared.
-func (r *Reconciler) look(ctx context.Context, work *work) error {
+func (r *reconciler) look(ctx context.Context, work *work) error {
 	gateway := work.gateway
 	work.live, work.marks = objects{}, marks{}
 	for _, owned := range ownedKinds() {

@@ -21,7 +21,7 @@ import (
 )
 
 // observe fills in status from what lives. wrong is what kept the gateway from being as it should; Finish says that.
-func (r *Reconciler) observe(work *work, wrong error) {
+func (r *reconciler) observe(work *work, wrong error) {
 	gateway := work.gateway
 	into := &gateway.Status
 	desired := ptr.Deref(gateway.Spec.Replicas, 1)

@@ -15,7 +15,7 @@ import (
 // counts on it, and so does whoever reads a Ready of before. The write is conditional on the version that the decision
 // was made from. When nothing is to be applied, or only somebody else's edit to be set back, there is nothing to
 // record: the end of the pass writes the rest.
-func (r *Reconciler) record(ctx context.Context, work *work, changes changes) error {
+func (r *reconciler) record(ctx context.Context, work *work, changes changes) error {
 	if changes.none() {
 		return nil
 	}

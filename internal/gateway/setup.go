@@ -50,7 +50,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err := addIndexes(ctx, d.Hub.GetFieldIndexer(), d.Local.GetFieldIndexer()); err != nil {
 		return err
 	}
-	r := &Reconciler{
+	r := &reconciler{
 		hub:       d.Hub.GetClient(),
 		hubLive:   d.Hub.GetAPIReader(),
 		local:     d.Local.GetClient(),

@@ -18,7 +18,7 @@ import (
 // so that the apply that follows takes it away: a container, a variable or a host path beside what was rendered would
 // run unverified. It alters nothing that runs, and is sent only if there is such a field. It returns the version to
 // apply to.
-func (r *Reconciler) claimStrays(ctx context.Context, next change) (string, error) {
+func (r *reconciler) claimStrays(ctx context.Context, next change) (string, error) {
 	live := kindOf(next.object.Kind).object // past the cache, which keeps no field owners
 	if err := r.localLive.Get(ctx, next.object.Key, live); err != nil {
 		return "", fmt.Errorf("read %s: %w", next.key, err)

@@ -73,7 +73,7 @@ func labelHandler() handler.EventHandler {
 
 // releaseHandler wakes those gateways whose part of a release has changed: all when it appears or goes, those that the
 // window has admitted to something new, and those that run nothing yet when there is something to install.
-func (r *Reconciler) releaseHandler() handler.EventHandler {
+func (r *reconciler) releaseHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	all := func(ctx context.Context, object client.Object, q queue) {
 		for _, gateway := range r.followers(ctx, object.GetName()) {
@@ -133,7 +133,7 @@ func installable(before, now *v1alpha1.RolloutStatus) bool {
 }
 
 // profileHandler wakes the gateways that follow the releases of a profile.
-func (r *Reconciler) profileHandler() handler.EventHandler {
+func (r *reconciler) profileHandler() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		releases := &v1alpha1.GatewayReleaseList{}
 		if !r.listed(ctx, releases, client.MatchingFields{indexProfile: object.GetName()}) {
@@ -150,7 +150,7 @@ func (r *Reconciler) profileHandler() handler.EventHandler {
 }
 
 // namespaceHandler wakes the gateways of a namespace.
-func (r *Reconciler) namespaceHandler() handler.EventHandler {
+func (r *reconciler) namespaceHandler() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		gateways := &v1alpha1.GatewayInstanceList{}
 		if !r.listed(ctx, gateways, client.InNamespace(object.GetName())) {
@@ -164,7 +164,7 @@ func (r *Reconciler) namespaceHandler() handler.EventHandler {
 	})
 }
 
-func (r *Reconciler) followers(ctx context.Context, release string) []v1alpha1.GatewayInstance {
+func (r *reconciler) followers(ctx context.Context, release string) []v1alpha1.GatewayInstance {
 	gateways := &v1alpha1.GatewayInstanceList{}
 	if !r.listed(ctx, gateways, client.MatchingFields{indexFollows: release}) {
 		return nil
@@ -173,7 +173,7 @@ func (r *Reconciler) followers(ctx context.Context, release string) []v1alpha1.G
 }
 
 // listed reads from the cache. That fails only before the cache is filled; then every gateway has its first pass ahead.
-func (r *Reconciler) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) bool {
+func (r *reconciler) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) bool {
 	if err := r.hub.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		log.FromContext(ctx).Error(err, "cannot find the gateways that a change concerns")
 		return false
