@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Edit changes an object as a person would: from what is there now, again if somebody else was faster.
+func Edit[T client.Object](tb testing.TB, f *Fleet, key client.ObjectKey, object T, change func(T)) T {
+	tb.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := f.Client.Get(tb.Context(), key, object); err != nil {
+			return err
+		}
+		change(object)
+		return f.Client.Update(tb.Context(), object)
+	})
+	if err != nil {
+		tb.Fatalf("edit %T %s: %v", object, key, err)
+	}
+	return object
+}
+
+// EditRelease changes the release.
+func (f *Fleet) EditRelease(tb testing.TB, change func(*v1alpha1.GatewayRelease)) *v1alpha1.GatewayRelease {
+	tb.Helper()
+	return Edit(tb, f, client.ObjectKey{Name: f.Name}, &v1alpha1.GatewayRelease{}, change)
+}
+
+// SetImage edits the release's image.
+func (f *Fleet) SetImage(tb testing.TB, reference string) {
+	tb.Helper()
+	f.EditRelease(tb, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = reference })
+}
+
+// EditProfile changes the profile.
+func (f *Fleet) EditProfile(tb testing.TB, change func(*v1alpha1.GatewayProfile)) {
+	tb.Helper()
+	Edit(tb, f, client.ObjectKey{Name: f.Name}, &v1alpha1.GatewayProfile{}, change)
+}
+
+// EditGateway changes the n-th gateway.
+func (f *Fleet) EditGateway(tb testing.TB, n int, change func(*v1alpha1.GatewayInstance)) {
+	tb.Helper()
+	Edit(tb, f, f.Gateways[n], &v1alpha1.GatewayInstance{}, change)
+}
+
+// Request asks for a pass over the release and over every gateway, as a person would.
+func (f *Fleet) Request(tb testing.TB) {
+	tb.Helper()
+	f.RequestRelease(tb)
+	for n := range f.Gateways {
+		f.RequestGateway(tb, n)
+	}
+}
+
+// RequestRelease asks for a pass over the release.
+func (f *Fleet) RequestRelease(tb testing.TB) {
+	tb.Helper()
+	f.EditRelease(tb, func(r *v1alpha1.GatewayRelease) { request(r) })
+}
+
+// RequestGateway asks for a pass over the n-th gateway.
+func (f *Fleet) RequestGateway(tb testing.TB, n int) {
+	tb.Helper()
+	f.EditGateway(tb, n, func(g *v1alpha1.GatewayInstance) { request(g) })
+}
+
+// request says something new each time, and no time that would have the registry asked anew.
+func request(object client.Object) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationReconcileRequestedAt] = "now, " + time.Now().Format("15:04:05.000000000")
+	object.SetAnnotations(annotations)
+}
+
+// WipeStatus takes away all that is recorded, as a restore from a backup does.
+func (f *Fleet) WipeStatus(tb testing.TB, object client.Object) {
+	tb.Helper()
+	wipe := client.RawPatch("application/json-patch+json", []byte(`[{"op":"replace","path":"/status","value":{}}]`))
+	if err := f.Client.Status().Patch(context.WithoutCancel(tb.Context()), object, wipe); err != nil {
+		tb.Fatalf("wipe the status of %s: %v", client.ObjectKeyFromObject(object), err)
+	}
+}

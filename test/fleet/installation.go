@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/manager"
+)
+
+// Where config/ installs Gatehouse, and as whom it runs.
+const (
+	Namespace      = "gatehouse-system"
+	ServiceAccount = "gatehouse"
+)
+
+// Installation is Gatehouse on a cluster, without a manager.
+type Installation struct {
+	*cluster.Cluster
+	// Client is an administrator's, and reads from the API server; it knows Gatehouse's kinds.
+	Client client.Client
+	// Kubeconfig is the manager's: its service account's token.
+	Kubeconfig string
+	// Binary is the product.
+	Binary string
+}
+
+// Install applies config/, without the manager's Deployment.
+func Install(ctx context.Context, c *cluster.Cluster) (*Installation, error) {
+	binary, err := manager.Binary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Apply(ctx, "config/crd", "config/manager/namespace.yaml", "config/rbac", "config/policy"); err != nil {
+		return nil, fmt.Errorf("install: %w", err)
+	}
+	kubeconfig, err := c.TokenFor(ctx, Namespace, ServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	kubernetes, err := NewClient(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &Installation{Cluster: c, Client: kubernetes, Kubeconfig: kubeconfig, Binary: binary}, nil
+}
+
+// NewClient is a client that knows Gatehouse's kinds.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// Manager is how the installation's manager is started.
+func (i *Installation) Manager(identity string, arguments ...string) manager.Options {
+	return manager.Options{Binary: i.Binary, Kubeconfig: i.Kubeconfig, Namespace: Namespace, Identity: identity, Arguments: arguments}
+}
+
+// Sent returns what the manager has sent since a mark to change anything, but for its lease.
+func (i *Installation) Sent(ctx context.Context, since cluster.Mark, matches ...cluster.Match) ([]cluster.AuditEvent, error) {
+	matches = append([]cluster.Match{
+		cluster.ByServiceAccount(Namespace, ServiceAccount),
+		cluster.Not(cluster.OfResource("coordination.k8s.io", "leases")),
+	}, matches...)
+	return i.Writes(ctx, since, matches...)
+}
