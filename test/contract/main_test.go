@@ -1,0 +1,181 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/fleet"
+	"github.com/gatehouse-dev/gatehouse/test/manager"
+)
+
+// product is the installation that all tests share.
+var product *fleet.Installation
+
+func TestMain(m *testing.M) {
+	os.Exit(func() (code int) {
+		ctx := context.Background()
+		c, err := cluster.Start(ctx, cluster.Options{Audit: true})
+		if err == nil {
+			defer func() {
+				if err := c.Stop(); err != nil {
+					fmt.Fprintln(os.Stderr, "cluster:", err)
+					code = max(code, 1)
+				}
+			}()
+			product, err = fleet.Install(ctx, c)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code = m.Run()
+		if current != nil {
+			current.Kill()
+		}
+		return code
+	}())
+}
+
+// current is the manager that tests share; one that a test has killed is started again for the next. Its name stays
+// the same, so it need not wait for its own lease.
+var current *manager.Manager
+
+// running is the shared manager, with its caches filled and the lease in hand.
+func running(t *testing.T) *manager.Manager {
+	t.Helper()
+	if current == nil || !current.Running() {
+		current = start(t, "gatehouse-0")
+	}
+	m := current
+	t.Cleanup(func() {
+		if t.Failed() {
+			log := m.Log()
+			t.Logf("the end of what %s logged:\n%s", m.Identity(), log[max(0, len(log)-6000):])
+		}
+	})
+	m.Ready(t)
+	leads(t, m)
+	return m
+}
+
+// start runs a manager that does not end with the test.
+func start(t *testing.T, identity string, arguments ...string) *manager.Manager {
+	t.Helper()
+	m, err := manager.Run(t.Context(), product.Manager(identity, arguments...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// instead runs a manager of the test's own in place of the shared one.
+func instead(t *testing.T, arguments ...string) *manager.Manager {
+	t.Helper()
+	down(t)
+	m := manager.Start(t, product.Manager("gatehouse-0", arguments...))
+	m.Ready(t)
+	leads(t, m)
+	return m
+}
+
+// down kills the shared manager.
+func down(t *testing.T) {
+	t.Helper()
+	if current != nil {
+		current.Kill()
+		current = nil
+	}
+}
+
+// restarted kills the shared manager and starts it again.
+func restarted(t *testing.T) *manager.Manager {
+	t.Helper()
+	down(t)
+	return running(t)
+}
+
+// leads waits until a manager holds the lease.
+func leads(t *testing.T, m *manager.Manager) {
+	t.Helper()
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		lease, err := lease(t)
+		if err != nil {
+			return err
+		}
+		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != m.Identity() {
+			return fmt.Errorf("%q holds the lease, want %q", holder, m.Identity())
+		}
+		if !m.Running() {
+			return errors.New(m.Identity() + " has ended")
+		}
+		return nil
+	})
+}
+
+func lease(t *testing.T) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := product.Client.Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}, lease)
+	return lease, err
+}
+
+func mark(t *testing.T) cluster.Mark {
+	t.Helper()
+	at, err := product.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// sent are the manager's writes since a mark, but for its lease.
+func sent(t *testing.T, since cluster.Mark, matches ...cluster.Match) []cluster.AuditEvent {
+	t.Helper()
+	events, err := product.Sent(t.Context(), since, matches...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return events
+}
+
+// silent fails the test if the manager has sent anything since a mark.
+func silent(t *testing.T, since cluster.Mark, matches ...cluster.Match) {
+	t.Helper()
+	events := sent(t, since, matches...)
+	for n, event := range events {
+		if n == 10 {
+			t.Errorf("and %d more", len(events)-n)
+			break
+		}
+		t.Errorf("sent: %s", event)
+	}
+}
+
+// ofStatus chooses writes of the status of a kind of ours.
+func ofStatus(resource string) cluster.Match {
+	return func(e cluster.AuditEvent) bool {
+		return e.APIGroup == "gatehouse.dev" && e.Resource == resource && e.Subresource == "status"
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// soon is within what time a manager does what is due now. It is much shorter than any resync.
+const soon = 30 * time.Second

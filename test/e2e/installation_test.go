@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/fleet"
+)
+
+// annotationLimit is how long an object's annotations may be altogether. A client-side apply stores the whole object in
+// one of them.
+const annotationLimit = 262144
+
+// Fails when `kubectl apply -k config/default` would fail: a folder that does not build, an object that the API server
+// refuses or that is too large, or a manager that restricted pod security does not let run.
+func TestTheKustomizeBaseAppliesAndItsManagerIsLetRun(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, "config/default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, object := range rendered.Resources() {
+		kinds[object.GetKind()]++
+		text, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > annotationLimit {
+			t.Errorf("%s %s has %d bytes: a client-side apply, which stores it in an annotation, fails beyond %d", object.GetKind(), object.GetName(), len(text), annotationLimit)
+		}
+	}
+	for kind, want := range map[string]int{"CustomResourceDefinition": 3, "Deployment": 1, "ServiceAccount": 1, "Namespace": 1} {
+		if kinds[kind] != want {
+			t.Errorf("%d objects of kind %s, want %d", kinds[kind], kind, want)
+		}
+	}
+	text, err := rendered.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := product.ApplyText(t.Context(), string(text)); err != nil {
+		t.Fatal(err)
+	}
+
+	namespace := &corev1.Namespace{}
+	if err := product.Client.Get(t.Context(), client.ObjectKey{Name: fleet.Namespace}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Errorf("the namespace enforces the pod security level %q", level)
+	}
+	// The node of the test cluster runs no containers: what is shown is that the API server lets the pods be.
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		deployment := &appsv1.Deployment{}
+		if err := product.Client.Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse"}, deployment); err != nil {
+			return err
+		}
+		if deployment.Status.AvailableReplicas != 1 {
+			return fmt.Errorf("the manager's Deployment has %d available replicas: %s", deployment.Status.AvailableReplicas, asJSON(t, deployment.Status.Conditions))
+		}
+		return nil
+	})
+}
+
+// Fails when the samples and the documents show what does not apply.
+func TestSamplesAndExamplesInTheDocumentsApply(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, err := examples(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(examples) < 4 {
+		t.Fatalf("%d examples found", len(examples))
+	}
+	for _, e := range examples {
+		t.Run(e.where, func(t *testing.T) {
+			if namespace := e.object.GetNamespace(); namespace != "" {
+				ns := &corev1.Namespace{}
+				ns.Name = namespace
+				if err := product.Client.Create(t.Context(), ns); client.IgnoreAlreadyExists(err) != nil {
+					t.Fatal(err)
+				}
+			}
+			err := product.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(e.object.DeepCopy()),
+				client.DryRunAll, client.ForceOwnership, client.FieldOwner("a-reader"))
+			if err != nil {
+				t.Errorf("%v in\n%s", err, asJSON(t, e.object))
+			}
+		})
+	}
+}
+
+// Fails when `kubectl explain` has nothing to say about a field that a person may write.
+func TestEveryFieldIsExplained(t *testing.T) {
+	for _, plural := range []string{"gatewayreleases", "gatewayinstances", "gatewayprofiles"} {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := product.Client.Get(t.Context(), client.ObjectKey{Name: plural + ".gatehouse.dev"}, definition); err != nil {
+			t.Fatal(err)
+		}
+		schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+		if schema.Description == "" {
+			t.Errorf("%s is not explained", plural)
+		}
+		fields := 0
+		unexplained(definition.Spec.Names.Singular, schema, &fields, func(path string) {
+			// apiVersion, kind and metadata are everybody's.
+			t.Errorf("%s is not explained", path)
+		})
+		if fields < 10 {
+			t.Errorf("%s: %d fields found", plural, fields)
+		}
+	}
+	// And that is what the API server publishes, for kubectl.
+	published, err := raw(t, "/openapi/v3/apis/gatehouse.dev/v1alpha1", "application/json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(published), "How many gateways of the fleet may be under way at once") {
+		t.Error("the API server does not publish what maxUnavailable is")
+	}
+}
+
+func unexplained(path string, schema *apiextensionsv1.JSONSchemaProps, fields *int, report func(string)) {
+	for name, field := range schema.Properties {
+		*fields++
+		inner := path + "." + name
+		if field.Description == "" && name != "metadata" {
+			report(inner)
+		}
+		unexplained(inner, &field, fields, report)
+	}
+	if schema.Items != nil && schema.Items.Schema != nil {
+		unexplained(path+"[]", schema.Items.Schema, fields, report)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		unexplained(path+"{}", schema.AdditionalProperties.Schema, fields, report)
+	}
+}
+
+// columns asks for an object as kubectl does for a table, and returns its cells by the names of their columns.
+func columns(t *testing.T, path string) map[string]any {
+	t.Helper()
+	text, err := raw(t, path, "application/json;as=Table;v=v1;g=meta.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		ColumnDefinitions []struct {
+			Name     string `json:"name"`
+			Priority int    `json:"priority"`
+		} `json:"columnDefinitions"`
+		Rows []struct {
+			Cells []any `json:"cells"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Rows) != 1 {
+		t.Fatalf("%d rows of %s", len(table.Rows), path)
+	}
+	cells := map[string]any{}
+	for n, column := range table.ColumnDefinitions {
+		if column.Priority == 0 {
+			cells[strings.ToUpper(column.Name)] = table.Rows[0].Cells[n]
+		}
+	}
+	return cells
+}
+
+// Fails when a column is missing, empty, or shows something else than a person asks for.
+func TestColumnsAnswerWhatAPersonAsks(t *testing.T) {
+	running(t)
+	f := fleet.New(t, product, fleet.Options{Gateways: 2})
+	f.Converged(t, f.V1)
+	check := func(path string, want map[string]any) error {
+		got := columns(t, path)
+		var wrong []error
+		for name, value := range want {
+			if fmt.Sprint(got[name]) != fmt.Sprint(value) {
+				wrong = append(wrong, fmt.Errorf("column %s is %v, want %v", name, got[name], value))
+			}
+		}
+		if age, _ := got["AGE"].(string); age == "" || len(got) != len(want)+2 { // and NAME
+			wrong = append(wrong, fmt.Errorf("the columns are %v", got))
+		}
+		return errors.Join(wrong...)
+	}
+	releases := "/apis/gatehouse.dev/v1alpha1/gatewayreleases/" + f.Name
+	gateways := "/apis/gatehouse.dev/v1alpha1/namespaces/" + f.Gateways[0].Namespace + "/gatewayinstances/" + f.Gateways[0].Name
+	err := errors.Join(
+		check(releases, map[string]any{"STATUS": "Available", "IMAGE": f.Pinned(f.V1), "UPDATED": 2, "READY": 2, "TOTAL": 2}),
+		check(gateways, map[string]any{"RELEASE": f.Name, "PHASE": "Running", "READY": "1/1", "IMAGE": f.Name + "@" + strings.TrimPrefix(f.V1.Short(), "sha256:")}),
+	)
+	if err != nil {
+		t.Error(err)
+	}
+
+	f.SetImage(t, "no tag")
+	eventually.Succeeds(t, soon, func() error {
+		if status, _ := columns(t, releases)["STATUS"].(string); !strings.HasPrefix(status, "Invalid: ") {
+			return fmt.Errorf("column STATUS is %q", status)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/fleet"
+	"github.com/gatehouse-dev/gatehouse/test/manager"
+)
+
+// product is the installation that all tests share.
+var product *fleet.Installation
+
+func TestMain(m *testing.M) {
+	os.Exit(func() (code int) {
+		ctx := context.Background()
+		c, err := cluster.Start(ctx, cluster.Options{Audit: true})
+		if err == nil {
+			defer func() {
+				if err := c.Stop(); err != nil {
+					fmt.Fprintln(os.Stderr, "cluster:", err)
+					code = max(code, 1)
+				}
+			}()
+			product, err = fleet.Install(ctx, c)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		code = m.Run()
+		if current != nil {
+			current.Kill()
+		}
+		return code
+	}())
+}
+
+// current is the manager that tests share.
+var current *manager.Manager
+
+// running is the shared manager, with its caches filled.
+func running(t *testing.T) *manager.Manager {
+	t.Helper()
+	if current == nil || !current.Running() {
+		m, err := manager.Run(t.Context(), product.Manager("gatehouse-0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		current = m
+	}
+	m := current
+	t.Cleanup(func() {
+		if t.Failed() {
+			log := m.Log()
+			t.Logf("the end of what %s logged:\n%s", m.Identity(), log[max(0, len(log)-6000):])
+		}
+	})
+	m.Ready(t)
+	return m
+}
+
+// holder is who has the lease; empty when nobody has.
+func holder(t *testing.T) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	key := client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}
+	if err := product.Client.Get(t.Context(), key, lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// soon is within what time a manager does what is due now.
+const soon = 30 * time.Second
