@@ -55,6 +55,9 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 		return course{}, waiting(decision.Reason, release.Name)
 	}
 	given, err := r.revision(ctx, decision.Record.Name)
+	if described := outcome.As(err); notice != nil && described != nil && described.Reason == v1alpha1.ReasonRevisionNotFound {
+		return course{}, notice // revisions go with their release: its absence is what there is to say
+	}
 	if err != nil {
 		return course{}, err
 	}

@@ -116,7 +116,7 @@ func TestC09CredentialsAndAuthoritiesFindTheirReleases(t *testing.T) {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: name},
 		Type:       corev1.SecretTypeDockerConfigJson,
-		Data:       map[string][]byte{corev1.DockerConfigJsonKey: credentials("wrong")},
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: credentials("incorrect-horse")},
 	}
 	authorities := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: name},
@@ -137,7 +137,7 @@ func TestC09CredentialsAndAuthoritiesFindTheirReleases(t *testing.T) {
 		}
 		return nil
 	})
-	if text := asJSON(t, f.Release(t)); strings.Contains(text, "wrong") {
+	if text := asJSON(t, f.Release(t)); strings.Contains(text, "incorrect-horse") {
 		t.Errorf("the password is in the release:\n%s", text)
 	}
 	fleet.Edit(t, f, client.ObjectKeyFromObject(secret), &corev1.Secret{}, func(s *corev1.Secret) {

@@ -11,15 +11,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// Edit changes an object as a person would: from what is there now, again if somebody else was faster.
+// Edit changes an object as kubectl edit does: from what is there now, again if somebody else was faster, and sending
+// only what differs.
 func Edit[T client.Object](tb testing.TB, f *Fleet, key client.ObjectKey, object T, change func(T)) T {
 	tb.Helper()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := f.Client.Get(tb.Context(), key, object); err != nil {
 			return err
 		}
+		was := object.DeepCopyObject().(client.Object)
 		change(object)
-		return f.Client.Update(tb.Context(), object)
+		return f.Client.Patch(tb.Context(), object, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
 		tb.Fatalf("edit %T %s: %v", object, key, err)
