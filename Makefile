@@ -23,7 +23,6 @@ demo: bin/gatehouse bin/devcluster ## watch one edit reach forty gateways on an 
 .PHONY: test
 test: bin/gatehouse bin/devcluster lint ## prove it: every test, on a real Kubernetes, with the race detector
 	CI=$(or $(CI),true) go test -race -timeout 20m $(TEST) ./...
-	cd devcluster && go vet ./...
 
 .PHONY: lint
 lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which

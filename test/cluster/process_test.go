@@ -18,17 +18,38 @@ import (
 // running returns the command lines of processes that name dir.
 func running(t *testing.T, dir string) []string {
 	t.Helper()
+	var found []string
+	for _, line := range commandLines(t) {
+		if strings.Contains(line, dir) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// commandLines are those of all processes, from the kernel where it tells, and from ps elsewhere.
+func commandLines(t *testing.T) []string {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, process := range processes {
+		arguments, err := os.ReadFile(process)
+		if err != nil {
+			continue // it has ended since
+		}
+		lines = append(lines, strings.TrimSpace(strings.ReplaceAll(string(arguments), "\x00", " ")))
+	}
+	if len(lines) > 0 {
+		return lines
+	}
 	out, err := exec.Command("ps", "-ax", "-o", "args=").Output()
 	if err != nil {
 		t.Fatalf("ps: %v", err)
 	}
-	var found []string
-	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, dir) {
-			found = append(found, strings.TrimSpace(line))
-		}
-	}
-	return found
+	return strings.Split(string(out), "\n")
 }
 
 func nothingLeft(t *testing.T, dir string) error {
