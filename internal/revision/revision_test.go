@@ -190,6 +190,10 @@ func TestProfilesThatCouldNotRunAreRefused(t *testing.T) {
 			`spec.template.spec.volumes[0].name: "gatehouse-config" is taken by the gateway's own configuration; choose another name`}},
 		{"the configuration's folder", `{"spec":{"volumes":[{"name":"v","emptyDir":{}}],"containers":[{"name":"gateway","volumeMounts":[{"name":"v","mountPath":"/etc/gateway/"}]}]}}`, []string{
 			`spec.template.spec.containers[0].volumeMounts[0].mountPath: "/etc/gateway/" is where spec.config.mountPath puts the gateway's configuration; choose another path`}},
+		{"a variable twice", container(`,"env":[{"name":"A","value":"1"},{"name":"B"},{"name":"A","value":"2"}]`), []string{
+			`spec.template.spec.containers[0].env[2]: has the name A of entry 0; keep one`}},
+		{"a port twice", container(`,"ports":[{"name":"a","containerPort":80},{"name":"b","containerPort":80,"protocol":"TCP"}]`), []string{
+			`spec.template.spec.containers[0].ports[1]: has the port 80/TCP of entry 0; keep one`}},
 		{"too much", container(`,"args":["` + strings.Repeat("a", 600<<10) + `"]`), []string{`spec.template: has 600 KiB; shorten it to 512 KiB`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -59,6 +59,7 @@ func Validate(profile *v1alpha1.GatewayProfileSpec) error {
 	checkPod(&found, &template.Spec)
 	checkContainers(&found, &template.Spec)
 	checkConfig(&found, &template.Spec, profile.Config)
+	checkKeys(&found, profile, &template.Spec)
 	return found.err()
 }
 
