@@ -19,8 +19,6 @@ const (
 	quiet = 5 * time.Second
 	// behindRetry is how soon a pass whose cache was behind looks again.
 	behindRetry = 20 * time.Millisecond
-	// lostRecheck is how soon a gateway whose revision is gone looks for it again.
-	lostRecheck = time.Minute
 )
 
 // finish ends a pass: one conditional status write, if something differs that is worth one, and the next wake-up.
@@ -37,8 +35,6 @@ func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconci
 	switch described := outcome.As(err); {
 	case described != nil && described.Reason == v1alpha1.ReasonForeignObject:
 		wake = now.Add(foreignRecheck)
-	case described != nil && described.Reason == v1alpha1.ReasonRevisionNotFound:
-		wake = now.Add(lostRecheck)
 	case err == nil && !work.settled:
 		wake = work.hush(now)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -73,6 +74,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayInstance{}, &handler.EnqueueRequestForObject{}, asked)).
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayRelease{}, r.releaseHandler())).
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayProfile{}, r.profileHandler(), allowedChanged)).
+		WatchesRawSource(source.Kind[client.Object](hub, &appsv1.ControllerRevision{}, r.revisionHandler(), made)).
 		WatchesRawSource(source.Kind[client.Object](hub, &corev1.Namespace{}, r.namespaceHandler(), relabelled)).
 		WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), &corev1.Pod{}, labelHandler(), stuckChanged))
 	for _, owned := range ownedKinds() {
@@ -102,6 +104,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 const (
 	// indexFollows finds the gateways that follow a release.
 	indexFollows = "gateway:spec.releaseRef.name"
+	// indexRecorded finds the gateways that have recorded a revision.
+	indexRecorded = "gateway:status.revision.name"
 	// indexProfile finds the releases that use a profile.
 	indexProfile = "gateway:spec.profileRef.name"
 	// indexGateway finds what bears a gateway's label, within its namespace.
@@ -124,6 +128,12 @@ func addIndexes(ctx context.Context, hub, local client.FieldIndexer) error {
 	indexes := []index{
 		{hub, &v1alpha1.GatewayInstance{}, indexFollows, func(object client.Object) []string {
 			return []string{object.(*v1alpha1.GatewayInstance).Spec.ReleaseRef.Name}
+		}},
+		{hub, &v1alpha1.GatewayInstance{}, indexRecorded, func(object client.Object) []string {
+			if revision := object.(*v1alpha1.GatewayInstance).Status.Revision; revision != nil {
+				return []string{revision.Name}
+			}
+			return nil
 		}},
 		{hub, &v1alpha1.GatewayRelease{}, indexProfile, func(object client.Object) []string {
 			return []string{object.(*v1alpha1.GatewayRelease).Spec.ProfileRef.Name}

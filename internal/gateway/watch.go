@@ -39,6 +39,12 @@ var allowedChanged = predicate.Funcs{
 	},
 }
 
+// made passes revisions that appear: one never changes, and that it goes touches nothing.
+var made = predicate.Funcs{
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
 // relabelled passes namespaces whose labels have changed, because a profile may allow namespaces by label. One that is
 // new has no gateways, and one that goes takes them along.
 var relabelled = predicate.Funcs{
@@ -144,6 +150,21 @@ func (r *reconciler) profileHandler() handler.EventHandler {
 			for _, gateway := range r.followers(ctx, release.Name) {
 				requests = append(requests, requestFor(&gateway))
 			}
+		}
+		return requests
+	})
+}
+
+// revisionHandler wakes the gateways that have recorded a revision: it may have gone with its release, and come again.
+func (r *reconciler) revisionHandler() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		gateways := &v1alpha1.GatewayInstanceList{}
+		if object.GetNamespace() != r.namespace || !r.listed(ctx, gateways, client.MatchingFields{indexRecorded: object.GetName()}) {
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(gateways.Items))
+		for i := range gateways.Items {
+			requests = append(requests, requestFor(&gateways.Items[i]))
 		}
 		return requests
 	})
