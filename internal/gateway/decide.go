@@ -67,7 +67,14 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	gateway.Status.Revision = &record
 
 	if err := r.allowed(ctx, gateway, release); err != nil {
-		return course{}, err
+		described := outcome.As(err)
+		if described == nil || own.Running == nil || own.Running.Revision != record.Name {
+			return course{}, err
+		}
+		// What runs already may go on, and is kept as it should be. Of a profile that is gone the release speaks.
+		if described.Reason == v1alpha1.ReasonNamespaceNotAllowed {
+			notice = err
+		}
 	}
 	return course{revision: given, notice: notice}, nil
 }
@@ -108,8 +115,8 @@ func (r *reconciler) revision(ctx context.Context, name string) (revision.Revisi
 }
 
 // allowed holds a gateway to the namespaces of its profile. Which profile that is follows from the release as it is
-// now: the list is no part of a revision. A profile that is gone allows nothing new; without a release there is no
-// list, and what the gateway has recorded was allowed.
+// now: the list is no part of a revision. A profile that is gone allows nothing; without a release there is no list,
+// and what the gateway has recorded was allowed.
 func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInstance, release *v1alpha1.GatewayRelease) error {
 	if release == nil {
 		return nil

@@ -3,9 +3,11 @@ package gateway
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -15,6 +17,7 @@ var errBehind = errors.New("the cache is behind the last write")
 // memory is what this process remembers of its own last writes: their versions, by which it knows that a cache is
 // behind, and the marks that are not in status yet. Losing it costs one apply that changes nothing.
 type memory struct {
+	clock    clock.PassiveClock
 	mu       sync.Mutex
 	gateways map[types.NamespacedName]*recollection
 }
@@ -24,9 +27,17 @@ type recollection struct {
 	status   string // version of the gateway after its status was written
 	versions map[id]string
 	marks    marks
+	// behind is since when no view was as new as what is remembered.
+	behind time.Time
 }
 
-func newMemory() *memory { return &memory{gateways: map[types.NamespacedName]*recollection{}} }
+// maxBehind is how long a cache may be behind. What is remembered longer than that is wrong: the API server's store was
+// set back, and its versions begin anew.
+const maxBehind = 30 * time.Second
+
+func newMemory(clock clock.PassiveClock) *memory {
+	return &memory{clock: clock, gateways: map[types.NamespacedName]*recollection{}}
+}
 
 func (m *memory) forget(gateway types.NamespacedName) {
 	m.mu.Lock()
@@ -49,15 +60,20 @@ func (m *memory) recall(work *work) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.of(work)
-	if older(work.gateway.ResourceVersion, known.status) {
-		return errBehind
-	}
-	for key, version := range known.versions {
-		object, found := work.live[key]
-		if found && older(object.GetResourceVersion(), version) {
+	if known.newerThan(work) {
+		switch now := m.clock.Now(); {
+		case known.behind.IsZero():
+			known.behind = now
+			return errBehind
+		case now.Sub(known.behind) < maxBehind:
 			return errBehind
 		}
-		if found {
+		delete(m.gateways, client.ObjectKeyFromObject(work.gateway))
+		return nil
+	}
+	known.behind = time.Time{}
+	for key := range known.versions {
+		if _, found := work.live[key]; found {
 			delete(known.versions, key)
 		}
 	}
@@ -69,6 +85,19 @@ func (m *memory) recall(work *work) error {
 		work.marks[key] = mark
 	}
 	return nil
+}
+
+// newerThan says whether something is remembered in a version that the pass has not seen.
+func (k *recollection) newerThan(work *work) bool {
+	if older(work.gateway.ResourceVersion, k.status) {
+		return true
+	}
+	for key, version := range k.versions {
+		if object, found := work.live[key]; found && older(object.GetResourceVersion(), version) {
+			return true
+		}
+	}
+	return false
 }
 
 // applied remembers an object that was just written.

@@ -3,10 +3,13 @@ package gateway
 import (
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -27,7 +30,7 @@ func view(uid types.UID, gateway, object string) *work {
 }
 
 func TestACacheBehindTheLastWriteIsNotActedOn(t *testing.T) {
-	m := newMemory()
+	m := newMemory(clock.RealClock{})
 	m.applied(view("a", "10", "5"), config, "11", "mark")
 	m.wrote(view("a", "12", ""))
 	for name, tc := range map[string]struct {
@@ -40,7 +43,7 @@ func TestACacheBehindTheLastWriteIsNotActedOn(t *testing.T) {
 		"another gateway's turn":  {view("b", "9", "5"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fresh := newMemory()
+			fresh := newMemory(clock.RealClock{})
 			fresh.applied(view("a", "10", "5"), config, "11", "mark")
 			fresh.wrote(view("a", "12", ""))
 			if err := fresh.recall(tc.view); errors.Is(err, errBehind) != tc.behind {
@@ -55,7 +58,7 @@ func TestACacheBehindTheLastWriteIsNotActedOn(t *testing.T) {
 }
 
 func TestAMarkIsRememberedUntilStatusHasIt(t *testing.T) {
-	m := newMemory()
+	m := newMemory(clock.RealClock{})
 	m.applied(view("a", "10", ""), config, "11", "new")
 	pass := view("a", "10", "11")
 	pass.marks[config] = "old"
@@ -71,5 +74,26 @@ func TestAMarkIsRememberedUntilStatusHasIt(t *testing.T) {
 	pass.marks[config] = "lost" // somebody else wrote status
 	if err := m.recall(pass); err != nil || pass.marks[config] != "lost" {
 		t.Errorf("%v: memory overrules what is stored: %v", err, pass.marks)
+	}
+}
+
+// A store that was set back from a backup counts its versions from an earlier one: nothing would ever catch up.
+func TestAMemoryThatNothingCatchesUpWithIsWrong(t *testing.T) {
+	now := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	m := newMemory(now)
+	m.wrote(view("a", "100", ""))
+	if err := m.recall(view("a", "7", "")); !errors.Is(err, errBehind) {
+		t.Fatalf("%v", err)
+	}
+	now.SetTime(now.Now().Add(maxBehind - time.Second))
+	if err := m.recall(view("a", "8", "")); !errors.Is(err, errBehind) {
+		t.Fatalf("gave up early: %v", err)
+	}
+	now.SetTime(now.Now().Add(time.Second))
+	if err := m.recall(view("a", "8", "")); err != nil {
+		t.Errorf("%v", err)
+	}
+	if err := m.recall(view("a", "9", "")); err != nil {
+		t.Errorf("remembered again: %v", err)
 	}
 }

@@ -57,7 +57,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		local:     d.Local.GetClient(),
 		localLive: d.Local.GetAPIReader(),
 		namespace: d.Namespace,
-		memory:    newMemory(),
+		memory:    newMemory(d.Clock),
 		finisher: &outcome.Finisher{
 			Client:     d.Hub.GetClient(),
 			Recorder:   d.Recorder,

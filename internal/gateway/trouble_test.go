@@ -73,6 +73,16 @@ func TestWithoutItsRevisionNothingIsTouched(t *testing.T) {
 	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
 }
 
+// loses takes the gateway's Service away, and waits until it is there again.
+func (w *world) loses(g *v1alpha1.GatewayInstance) {
+	w.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
+	w.delete(service)
+	eventually.Succeeds(w, patience, func() error {
+		return w.Get(w.Context(), client.ObjectKeyFromObject(service), &corev1.Service{})
+	})
+}
+
 func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
 	w := given(t)
 	g := w.running()
@@ -85,6 +95,8 @@ func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
 	if message := w.stalls(g, v1alpha1.ReasonNamespaceNotAllowed); !strings.Contains(message, w.tenant) {
 		t.Error(message)
 	}
+	// What runs goes on as it should be.
+	w.loses(g)
 	w.admit(g, w.accept(imageOf(2)), 2)
 	eventually.Succeeds(t, patience, func() error {
 		if now := w.see(g); now.Status.Revision.Attempt != 2 {
@@ -98,6 +110,14 @@ func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.tenant}}
 	edit(w, namespace, func(n *corev1.Namespace) { n.Labels["gateways"] = "yes" })
 	w.runs(g, imageOf(2))
+}
+
+func TestAProfileThatIsGoneStopsNothingThatRuns(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.delete(w.profile)
+	w.loses(g)
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
 }
 
 func TestATenantsMistakeNamesTheField(t *testing.T) {
