@@ -270,7 +270,7 @@ func (b *bench) gateway(follows *v1alpha1.GatewayRelease) *v1alpha1.GatewayInsta
 	return made
 }
 
-// obey lets every gateway take what the window gives it, and be Ready on it at once unless its revision is broken.
+// obey lets every gateway take what the window gives it, and be Ready on it the next time unless its image is broken.
 func (b *bench) obey() error {
 	gateways := &v1alpha1.GatewayInstanceList{}
 	if err := b.client.List(b.Context(), gateways, client.InNamespace(b.tenant)); err != nil {
@@ -293,7 +293,9 @@ func (b *bench) obeyOne(gateway *v1alpha1.GatewayInstance) error {
 	decision := rollout.Decide(follows.Name, follows.Status.Rollout, rollout.Gateway{
 		UID: gateway.UID, Generation: gateway.Generation, Record: gateway.Status.Revision,
 	})
+	moved := false
 	if decision.Action == rollout.Take && !b.deaf {
+		moved = gateway.Status.Revision == nil || gateway.Status.Revision.Name != decision.Record.Name
 		given, err := b.revision(decision.Record.Name)
 		if err != nil {
 			return err
@@ -305,7 +307,7 @@ func (b *bench) obeyOne(gateway *v1alpha1.GatewayInstance) error {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForWindow}
 	if gateway.Status.Revision != nil {
 		ready.Reason = v1alpha1.ReasonReplicasUnavailable
-		if !b.broken[gateway.Status.Revision.Image] {
+		if !moved && !b.broken[gateway.Status.Revision.Image] {
 			ready.Status, ready.Reason = metav1.ConditionTrue, v1alpha1.ReasonReplicasAvailable
 		}
 	}

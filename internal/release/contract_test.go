@@ -112,9 +112,12 @@ func TestC8ItsOwnWritesDoNotWakeIt(t *testing.T) {
 		if r.Status.Rollout.Fleet.Updated != 1 {
 			return fmt.Errorf("fleet %+v", r.Status.Rollout.Fleet)
 		}
-		return nil
+		return condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete)()
 	})
 	before := c.quiet()
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+		t.Fatal(err)
+	}
 
 	// A write of its status is no reason for a pass, and a gateway that says nothing new is none either.
 	r.Status.Summary = "Available "
@@ -302,6 +305,44 @@ func TestADeletedReleaseLeavesNoSeriesAndItsSuccessorTakesOver(t *testing.T) {
 	}
 	if !metav1.IsControlledBy(stored, again) {
 		t.Errorf("the revision is owned by %+v", stored.OwnerReferences)
+	}
+}
+
+func TestC10ARestartInTheMiddleChangesNothing(t *testing.T) {
+	b := newBench(t)
+	first, second := b.hub.PushImage(t, "team/gateway", "1.0"), b.hub.PushImage(t, "team/gateway", "1.1")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, func(r *v1alpha1.GatewayRelease) {
+		r.Spec.Rollout.MinReadySeconds = ptr.To[int32](2)
+	})
+	for range 2 {
+		b.gateway(r)
+	}
+	c := b.start()
+	b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+first.String()))
+
+	// One gateway is admitted and has taken the new revision; what is awaited is time alone.
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", "1.1") })
+	b.reaches(r, func() error {
+		if r.Status.Rollout.Target != r.Status.Revision || r.Status.Rollout.Fleet.Updated != 1 || len(r.Status.Rollout.InFlight) != 1 {
+			return fmt.Errorf("rollout %+v", r.Status.Rollout)
+		}
+		return nil
+	})
+	admitted, attempt := r.Status.Rollout.InFlight[0], r.Status.Rollout.Attempt
+	c.stop()
+	b.start()
+	other := false
+	b.reaches(r, func() error {
+		for _, entry := range r.Status.Rollout.InFlight {
+			if entry.UID == admitted.UID && entry.AdmittedAt != admitted.AdmittedAt {
+				return fmt.Errorf("admitted again at %s, the first time at %s", entry.AdmittedAt, admitted.AdmittedAt)
+			}
+			other = other || entry.UID != admitted.UID
+		}
+		return complete(r, b.hub.Host+"/team/gateway@"+second.String())()
+	})
+	if r.Status.Rollout.Attempt != attempt || !other {
+		t.Errorf("attempt %d after %d, the second gateway admitted: %t", r.Status.Rollout.Attempt, attempt, other)
 	}
 }
 

@@ -60,12 +60,8 @@ func (r *reconciler) resolve(ctx context.Context, release *v1alpha1.GatewayRelea
 		request.MaxAge = freshEnough
 	}
 	result, answered := r.pool.Lookup(request)
-	retry := result.RetryAt
-	if !answered {
-		retry = time.Time{} // an attempt is under way, and its completion wakes the release
-	}
 	if result.Err != nil {
-		return r.troubled(recorded, registryOutcome(result.Err), retry)
+		return r.troubled(recorded, registryOutcome(result.Err), result.RetryAt)
 	}
 	// Of a registry that takes longer than the interval, each answer is overdue when it comes; it is taken nevertheless.
 	fresh := !result.At.Before(request.NotBefore) && r.clock.Since(result.At) < freshEnough

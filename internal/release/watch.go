@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -91,13 +92,17 @@ func revisionHandler() handler.EventHandler {
 	})
 }
 
+// burst is how long a release waits for more news of its fleet after some: gateways that were admitted together report
+// together, and one pass over all of them writes one status.
+const burst = 50 * time.Millisecond
+
 // gatewayHandler wakes the release of a gateway when the planner would see another gateway than before. One that
 // moves to another release wakes both.
 func gatewayHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, object client.Object) {
 		if gateway, ok := object.(*v1alpha1.GatewayInstance); ok {
-			q.Add(requestFor(gateway.Spec.ReleaseRef.Name))
+			q.AddAfter(requestFor(gateway.Spec.ReleaseRef.Name), burst)
 		}
 	}
 	return handler.Funcs{
