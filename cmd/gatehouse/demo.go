@@ -8,8 +8,11 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/internal/demo"
 )
@@ -59,6 +62,9 @@ and from here.`,
 			defer stop()
 			// The first signal ends the demo in order; another one, at once.
 			context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) })
+			// The story is told by the demo alone; what goes wrong reaches it as errors.
+			ctrllog.SetLogger(logr.Discard())
+			klog.SetLogger(logr.Discard())
 			cmd.SilenceErrors = true // said below, unless it has been said in the story
 			err = demo.Run(ctx, options)
 			if err != nil && !errors.Is(err, demo.ErrNotHeld) {

@@ -53,22 +53,23 @@ func Run(ctx context.Context, o Options) (err error) {
 	teller.close()
 	r.elapsed = time.Since(started)
 
-	if r.err != nil {
+	switch {
+	case ctx.Err() != nil:
+		r.err = ErrInterrupted
 		err = r.err
-	} else {
+	case r.err != nil:
+		err = r.err
+	default:
 		r.writeText(told)
 		if !r.held() {
 			err = ErrNotHeld
-			stage.explain(ctx, told)
+			stage.explain(told)
 		}
-	}
-	if ctx.Err() != nil {
-		err = errors.New("interrupted")
 	}
 	if o.JSON {
 		err = errors.Join(err, r.writeJSON(o.Out))
 	}
-	if o.Keep && ctx.Err() == nil && r.err == nil {
+	if o.Keep && r.err == nil {
 		stage.keep(ctx, told)
 	}
 	return err
@@ -221,7 +222,7 @@ func nodeArchitecture(ctx context.Context, c client.Client) (string, error) {
 }
 
 // explain tells what there is to know about a step that did not hold.
-func (st *stage) explain(ctx context.Context, out io.Writer) {
+func (st *stage) explain(out io.Writer) {
 	s := st.scene
 	s.fleet.look(func() {
 		if s.fleet.release == nil {

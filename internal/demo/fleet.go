@@ -109,6 +109,13 @@ func (f *fleet) inFlight() []v1alpha1.InFlightGateway {
 	return f.release.Status.Rollout.InFlight
 }
 
+// admitted says whether a gateway is in the release's window.
+func (f *fleet) admitted(name types.NamespacedName) bool {
+	return slices.ContainsFunc(f.inFlight(), func(g v1alpha1.InFlightGateway) bool {
+		return g.Namespace == name.Namespace && g.Name == name.Name
+	})
+}
+
 func (f *fleet) count(is func(workload) bool) int {
 	n := 0
 	for _, w := range f.workloads {

@@ -31,11 +31,11 @@ const (
 	tokenLifetime = 24 * time.Hour
 )
 
-// manifests are the objects of an installation, in the order in which they are created; the manager itself, which runs
-// as a process here, is not among them.
+// manifests are the objects of an installation, in the order in which they are created: the definitions first, so that
+// a cluster that has them is refused before anything is created. The manager, a process here, is not among them.
 func manifests() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, folder := range []string{"manager", "crd", "rbac", "policy"} {
+	for _, folder := range []string{"crd", "manager", "rbac", "policy"} {
 		files, err := fs.ReadDir(config.Manifests, folder)
 		if err != nil {
 			return nil, err

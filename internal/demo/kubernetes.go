@@ -129,9 +129,11 @@ func findDevcluster(named, gatehouse string) (string, error) {
 	return "", fmt.Errorf("the demo needs a Kubernetes: build one with `make bin/devcluster` (some minutes the first time; it is looked for at %s and in PATH), name it with --devcluster, or run on a cluster that you have with --kubeconfig", beside)
 }
 
-// tuned marks the demo's own requests and does not let a fleet wait for a client's rate limit.
+// tuned marks the demo's own requests, does not let a fleet wait for a client's rate limit, and keeps the server's
+// warnings out of the story.
 func tuned(config *rest.Config) *rest.Config {
 	config.UserAgent = "gatehouse-demo"
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.QPS, config.Burst = 200, 400
 	return config
 }

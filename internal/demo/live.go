@@ -107,7 +107,7 @@ func (s screen) View() string {
 		return "" // the summary takes its place
 	}
 	var lines []string
-	lines = append(lines, "", bold.Render("Gatehouse")+faint.Render(fmt.Sprintf("  one release, %d gateways, %d tenants, a real Kubernetes   ", fleetSize, len(s.scene.tenants)))+clock(s.now.Sub(s.started)), "")
+	lines = append(lines, "", bold.Render("Gatehouse")+faint.Render(fmt.Sprintf("  one release, %d gateways, %d tenants, a real Kubernetes   ", fleetSize, tenantCount))+clock(s.now.Sub(s.started)), "")
 	for i, st := range s.steps {
 		lines = append(lines, s.stepLine(i, st))
 	}
@@ -172,6 +172,8 @@ func (s screen) cell(name types.NamespacedName) string {
 	switch {
 	case !ok:
 		return faint.Render("·")
+	case w.settled && s.scene.fleet.admitted(name):
+		return s.hue(w.digest).Render("◉")
 	case w.settled:
 		return s.hue(w.digest).Render("●")
 	case w.serving:
@@ -195,7 +197,7 @@ func (s screen) legend() string {
 	for i, name := range goodVersions {
 		b.WriteString(hues[i%len(hues)].Render("● ") + faint.Render(name+"  "))
 	}
-	b.WriteString(red.Render("● ") + faint.Render(badVersion+"    ◐ under way, old pod serving   ○ not serving"))
+	b.WriteString(red.Render("● ") + faint.Render(badVersion+"     ◐ moving, old pod serving  ◉ moved, being watched  ○ not serving"))
 	return b.String()
 }
 
@@ -213,7 +215,7 @@ func (s screen) releaseFacts() []string {
 	return append(facts,
 		faint.Render("rollout  ")+fmt.Sprintf("attempt %d, %s", ro.Attempt, ro.State),
 		faint.Render("updated  ")+fmt.Sprintf("%d of %d, %d ready", ro.Fleet.Updated, ro.Fleet.Total, ro.Fleet.Ready),
-		faint.Render("window   ")+fmt.Sprintf("%d under way, %d allowed", len(ro.InFlight), s.scene.pace.budget))
+		faint.Render("window   ")+fmt.Sprintf("%d under way (%d allowed)", len(ro.InFlight), s.scene.pace.budget))
 }
 
 func summaryStyle(summary string) lipgloss.Style {

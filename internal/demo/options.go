@@ -39,6 +39,9 @@ const DefaultBaseImage = "registry.k8s.io/pause:3.10.1"
 // ErrNotHeld is returned when a step was not seen to hold. What was awaited has been printed.
 var ErrNotHeld = errors.New("the demo did not hold")
 
+// ErrInterrupted is returned when the context ended before the last step did.
+var ErrInterrupted = errors.New("interrupted")
+
 func (o Options) validate() error {
 	if o.Kubeconfig == "" && (o.Registry != "" || o.PlainHTTP) {
 		return errors.New("--registry and --registry-plain-http go with --kubeconfig: without it the demo brings its own cluster and registry")

@@ -18,8 +18,9 @@ import (
 )
 
 const (
+	tenantCount       = 4
 	gatewaysPerTenant = 10
-	fleetSize         = 4 * gatewaysPerTenant
+	fleetSize         = tenantCount * gatewaysPerTenant
 
 	// stranger may edit in the tenants' namespaces like the tenants, but may not use the release.
 	stranger = "stranger@example.com"
@@ -33,8 +34,8 @@ type tenant struct {
 
 func tenants(prefix string) []tenant {
 	var all []tenant
-	for _, letter := range []string{"a", "b", "c", "d"} {
-		namespace := prefix + "tenant-" + letter
+	for n := range tenantCount {
+		namespace := prefix + "tenant-" + string(rune('a'+n))
 		all = append(all, tenant{namespace: namespace, user: "someone@" + namespace})
 	}
 	return all
