@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -124,7 +123,6 @@ func TestC18AReleaseThatIsDeletedLeavesItsGatewaysRunning(t *testing.T) {
 		}
 	}
 	says(t)
-	// Whatever is collected with a release has been collected before a later object of the same kind of owner is.
 	collected(t, f)
 	restarted(t).Rest(t, soon)
 	f.RequestGateway(t, 0)
@@ -135,21 +133,16 @@ func TestC18AReleaseThatIsDeletedLeavesItsGatewaysRunning(t *testing.T) {
 	}
 }
 
-// collected waits until the garbage collector has done with what a deleted release owned: an object that was made to be
-// owned by it since is gone.
+// collected waits until the garbage collector has taken what a deleted release owned.
 func collected(t *testing.T, f *fleet.Fleet) {
 	t.Helper()
-	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: fleet.Namespace, Name: f.Name + "-collected",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "GatewayRelease", Name: f.Name, UID: "00000000-0000-0000-0000-000000000000"}},
-	}}
-	f.Make(t, orphan)
 	eventually.Succeeds(t, fleet.Patience, func() error {
-		err := f.Client.Get(t.Context(), metaKey(orphan), orphan)
-		if apierrors.IsNotFound(err) {
-			return nil
+		var revisions appsv1.ControllerRevisionList
+		err := f.Client.List(t.Context(), &revisions, client.InNamespace(fleet.Namespace), client.MatchingLabels{v1alpha1.LabelRelease: f.Name})
+		if err == nil && len(revisions.Items) > 0 {
+			err = fmt.Errorf("%d revisions of the release are left", len(revisions.Items))
 		}
-		return errors.Join(errors.New("the garbage collector has not come by yet"), err)
+		return err
 	})
 }
 
@@ -223,8 +216,9 @@ func TestC19ARecreatedReleaseAdoptsItsFleet(t *testing.T) {
 	for n := range f.Gateways {
 		f.GatewaySays(t, n, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonReleaseNotFound)
 	}
+	collected(t, f) // and so is the revision that they run
 	f.Make(t, &v1alpha1.GatewayRelease{ObjectMeta: metav1.ObjectMeta{Name: f.Name}, Spec: old.Spec})
-	f.Converged(t, f.V1)
+	f.ConvergedWithin(t, f.V1, soon)
 	m.Rest(t, soon)
 	if now := f.Footprint(t); asJSON(t, now) != asJSON(t, runs) {
 		t.Errorf("what runs was\n%s\nand is\n%s", asJSON(t, runs), asJSON(t, now))
