@@ -22,7 +22,7 @@ func TestC12WhatOnlyANewSpecCanCureIsNotRetried(t *testing.T) {
 	m := running(t)
 	f := fleet.New(t, product, fleet.Options{})
 	f.Converged(t, f.V1)
-	for _, malformed := range []string{"UPPER/case:v1", "no-tag", f.Registry.Host + "/a b:v1"} {
+	for _, malformed := range []string{f.Registry.Host + "/UPPER:v1", "no-tag", f.Registry.Host + "/a b:v1"} {
 		f.SetImage(t, malformed)
 		f.ReleaseSays(t, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidImage)
 		before := m.Rest(t, soon)
@@ -46,7 +46,8 @@ func TestC12WhatOnlyANewSpecCanCureIsNotRetried(t *testing.T) {
 
 // Fails when what may pass is given up, or is tried without a pause.
 func TestC12WhatMayPassIsRetriedWithBackOff(t *testing.T) {
-	m := running(t)
+	t.Parallel()
+	running(t)
 	hub := registry.Start(t)
 	hub.Break(registry.Answer(503))
 	f := fleet.New(t, product, fleet.Options{Registry: hub})
@@ -57,7 +58,6 @@ func TestC12WhatMayPassIsRetriedWithBackOff(t *testing.T) {
 		}
 		return nil
 	})
-	m.Rest(t, soon)
 	at := mark(t)
 	asked := len(hub.Requests())
 	eventually.Holds(t, 3*time.Second, func() error {
@@ -67,7 +67,7 @@ func TestC12WhatMayPassIsRetriedWithBackOff(t *testing.T) {
 		return nil
 	})
 	// It is said once, and not again at every try.
-	silent(t, at, ofStatus("gatewayreleases"))
+	silent(t, at, func(e cluster.AuditEvent) bool { return e.Name == f.Name })
 	if now := f.Release(t); now.ResourceVersion != release.ResourceVersion && now.Status.Summary != release.Status.Summary {
 		t.Errorf("the summary flaps: %q, then %q", release.Status.Summary, now.Status.Summary)
 	}
@@ -146,9 +146,11 @@ func TestC13WhatKeepsPodsFromBeingMadeIsReported(t *testing.T) {
 // Fails when a registry that does not answer holds up releases that have nothing to do with it: more of them than there
 // are workers.
 func TestC14ARegistryThatHangsBlocksNobodyElse(t *testing.T) {
+	t.Parallel()
 	running(t)
 	for name, fault := range map[string]registry.Fault{"hangs": registry.Hang(), "drips a byte a second": registry.Drip(time.Second)} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dead := registry.Start(t)
 			dead.Break(fault)
 			const stuck = 20

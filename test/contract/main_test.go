@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,9 +52,13 @@ func TestMain(m *testing.M) {
 // the same, so it need not wait for its own lease.
 var current *manager.Manager
 
-// running is the shared manager, with its caches filled and the lease in hand.
+var starting sync.Mutex
+
+// running is the shared manager, with its caches filled and the lease in hand. Tests that stop it are not parallel.
 func running(t *testing.T) *manager.Manager {
 	t.Helper()
+	starting.Lock()
+	defer starting.Unlock()
 	if current == nil || !current.Running() {
 		current = start(t, "gatehouse-0")
 	}
