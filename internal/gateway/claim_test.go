@@ -219,3 +219,24 @@ func TestHandingOverADeploymentRollsNoPodsThatMatch(t *testing.T) {
 	}
 	w.announced(again, v1alpha1.ReasonAdopted)
 }
+
+// A label makes nothing the gateway's: what is not controlled by it is not deleted for not being asked for.
+func TestABystanderWithTheGatewaysLabelIsLeftAlone(t *testing.T) {
+	w := given(t)
+	g := w.running(two)
+	bystander := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bystander", Namespace: w.tenant, Labels: map[string]string{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelGateway: g.Name,
+	}}}
+	w.make(bystander)
+	scale(w, g, 1) // a pass, which deletes the disruption budget
+	eventually.Succeeds(t, patience, func() error {
+		budget := ownedObjects(g)[6]
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(budget), budget); client.IgnoreNotFound(err) != nil || err == nil {
+			return fmt.Errorf("the disruption budget is still there: %v", err)
+		}
+		return nil
+	})
+	if err := w.Get(t.Context(), client.ObjectKeyFromObject(bystander), bystander); err != nil {
+		t.Error(err)
+	}
+}
