@@ -36,6 +36,9 @@ const (
 	ReasonRolloutFailed       = "RolloutFailed"
 	ReasonRolloutComplete     = "RolloutComplete"
 
+	// Of either.
+	ReasonForbidden = "Forbidden"
+
 	// Of a gateway.
 	ReasonReleaseNotFound     = "ReleaseNotFound"
 	ReasonRevisionNotFound    = "RevisionNotFound"

@@ -132,10 +132,20 @@ func WakeAt(t time.Time) Option {
 //   - nil: Stalled goes; the other conditions are as the pass has set them.
 //   - Terminal: Stalled, and not Ready.
 //   - Transient: Reconciling, and not Ready unless it was Ready in this generation already: what runs keeps running.
+//   - a request that the API server forbids: the same, in words of our own, since only a person can grant it; the
+//     generation of the status stays what it was.
 //   - anything else leaves conditions alone and is retried. A conflict starts over at once.
 func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconcile.Result, error) {
 	f := p.finisher
 	outcome := As(err)
+	message := ""
+	switch {
+	case outcome != nil:
+		message = err.Error()
+	case apierrors.IsForbidden(err):
+		outcome = &Error{Reason: v1alpha1.ReasonForbidden, err: err}
+		message = "the API server forbids what has to be done: see that Gatehouse has the roles of its installation, and its log for the request"
+	}
 	switch {
 	case err != nil && outcome == nil:
 		if apierrors.IsConflict(err) {
@@ -147,18 +157,21 @@ func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconc
 	case outcome == nil:
 		p.Clear(v1alpha1.ConditionStalled)
 	case outcome.Terminal:
-		p.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, outcome.Reason, err.Error())
-		p.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, outcome.Reason, err.Error())
+		p.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, outcome.Reason, message)
+		p.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, outcome.Reason, message)
 		p.Clear(v1alpha1.ConditionReconciling)
 	default:
 		p.Clear(v1alpha1.ConditionStalled)
-		p.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, outcome.Reason, err.Error())
+		p.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, outcome.Reason, message)
 		ready := meta.FindStatusCondition(*p.object.StatusConditions(), v1alpha1.ConditionReady)
 		if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != p.object.GetGeneration() {
-			p.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, outcome.Reason, err.Error())
+			p.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, outcome.Reason, message)
 		}
 	}
-	*p.object.StatusGeneration() = p.object.GetGeneration()
+	if outcome == nil || outcome.Reason != v1alpha1.ReasonForbidden {
+		// A forbidden request has cut the pass short: the rest of status is still of the generation before.
+		*p.object.StatusGeneration() = p.object.GetGeneration()
+	}
 
 	wrote := p.changed()
 	transitions := p.transitions()

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,6 +133,7 @@ func TestFinishTurnsErrorsIntoConditions(t *testing.T) {
 		{"a transient error", nil, outcome.Transient("RegistryUnavailable", errors.New("no answer")), []string{"Reconciling=True/RegistryUnavailable", "Ready=False/RegistryUnavailable"}, true, nil},
 		{"a transient error that knows when", nil, outcome.TransientAfter("RegistryUnavailable", errors.New("no answer"), 7*time.Second), []string{"Reconciling=True/RegistryUnavailable", "Ready=False/RegistryUnavailable"}, false, func(d time.Duration) bool { return d == 7*time.Second }},
 		{"a transient error while Ready in this generation", ready, outcome.Transient("RegistryUnavailable", errors.New("no answer")), []string{"Ready=True/RolloutComplete", "Reconciling=True/RegistryUnavailable"}, true, nil},
+		{"a forbidden request", nil, fmt.Errorf("store revision: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("no"))), []string{"Reconciling=True/Forbidden", "Ready=False/Forbidden"}, true, nil},
 		{"an error of the machinery", nil, errors.New("list gateways: EOF"), nil, true, nil},
 	}
 	for _, test := range tests {
@@ -324,5 +326,14 @@ func TestBackoffIsJitteredPerObjectAndCapped(t *testing.T) {
 	}
 	if wait := limiter.When("b"); wait > 120*time.Millisecond {
 		t.Errorf("another object waits %s for the failures of the first", wait)
+	}
+}
+
+// What a forbidden request has cut short is not of the new generation, although the conditions that say so are.
+func TestAForbiddenRequestClaimsNoGeneration(t *testing.T) {
+	b := newBench(t)
+	_, _ = b.pass(nil, apierrors.NewForbidden(schema.GroupResource{Resource: "controllerrevisions"}, "x", errors.New("no")))
+	if got := b.read().Status.ObservedGeneration; got != 0 {
+		t.Errorf("observedGeneration %d", got)
 	}
 }
