@@ -1,0 +1,66 @@
+package faultproxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// oldList is a past that lists are answered from.
+type oldList struct {
+	match   Match
+	version string
+}
+
+// Version is the version of everything that is stored now: what ListsOf takes to show this moment later.
+func Version(ctx context.Context, reader client.Reader) (string, error) {
+	var namespaces corev1.NamespaceList
+	if err := reader.List(ctx, &namespaces, client.Limit(1)); err != nil {
+		return "", fmt.Errorf("ask for the present version: %w", err)
+	}
+	return namespaces.ResourceVersion, nil
+}
+
+// ListsOf answers the lists that match as they were at a version, until Present. A client that would have its list by a
+// watch is told to ask for a list. What has happened since the version, the watches then tell; Hold keeps it back.
+//
+// The API server itself answers so from its own cache when that is behind. It knows the past of about five minutes.
+func (p *Proxy) ListsOf(version string, match Match) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.old = append(p.old, oldList{match: match, version: version})
+}
+
+// Present answers lists from the present again.
+func (p *Proxy) Present() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.old = nil
+}
+
+// oldList turns a list into one of the past. It returns why a watch that would be a list too cannot be had.
+func (p *Proxy) oldList(r *http.Request, request Request) (refused string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	query := r.URL.Query()
+	streamed := request.Verb == "watch" && query.Get("sendInitialEvents") == "true"
+	if !streamed && (request.Verb != "list" || query.Get("continue") != "") {
+		return ""
+	}
+	for _, old := range p.old {
+		if !old.match(request) {
+			continue
+		}
+		if streamed {
+			return "sendInitialEvents is forbidden: the test wants this to be a list"
+		}
+		query.Set("resourceVersion", old.version)
+		query.Set("resourceVersionMatch", "Exact")
+		r.URL.RawQuery = query.Encode()
+		return ""
+	}
+	return ""
+}
