@@ -153,25 +153,33 @@ func TestTroubleIsNamedInWordsThatDoNotChange(t *testing.T) {
 		text     string // after "registry HOST: "
 		byDigest bool   // a reference by digest rather than by tag
 	}{
-		"too many requests":            {fault: testregistry.Answer(429), kind: registry.TooManyRequests, text: "answered 429 (too many requests)"},
-		"an error":                     {fault: testregistry.Answer(500), kind: registry.ServerError, text: "answered 500 (internal server error)"},
-		"unavailable":                  {fault: testregistry.Answer(503), kind: registry.ServerError, text: "answered 503 (service unavailable)"},
-		"a status nobody knows":        {fault: testregistry.Answer(799), kind: registry.ServerError, text: "answered 799"},
-		"a refusal of another kind":    {fault: testregistry.Answer(418), kind: registry.BadAnswer, text: "answered 418 (i'm a teapot)"},
-		"no content":                   {fault: testregistry.Answer(204), kind: registry.BadAnswer, text: "answered 204 (no content)"},
-		"forbidden":                    {fault: testregistry.Answer(403), kind: registry.Unauthorized, text: "repository team/gw: unauthorized; it does not exist or needs credentials"},
-		"unauthorized, no challenge":   {fault: testregistry.Answer(401), kind: registry.Unauthorized, text: "repository team/gw: unauthorized; it does not exist or needs credentials"},
-		"hangs":                        {fault: testregistry.Hang(), kind: registry.Timeout, text: "did not answer within its deadline"},
-		"drips":                        {fault: testregistry.Drip(time.Second), kind: registry.Timeout, text: "did not answer within its deadline"},
-		"breaks off":                   {fault: testregistry.Cut(), kind: registry.BadAnswer, text: "broke off before the end of its answer", byDigest: true},
-		"redirects in a circle":        {fault: testregistry.RedirectLoop(), kind: registry.Redirected, text: "redirects too often"},
-		"redirects to plain HTTP":      {fault: testregistry.RedirectTo(elsewhere.URL()), kind: registry.Redirected, text: "sends elsewhere over plain HTTP"},
-		"lies about the digest":        {fault: testregistry.LieAboutDigest(other), kind: registry.Mismatch, text: "repository team/gw: it states a digest for tag 1.0 that it does not hold"},
-		"lies about a digest's":        {fault: testregistry.LieAboutDigest(other), kind: registry.Mismatch, text: "sent a manifest that does not match its digest", byDigest: true},
-		"says less than it sends":      {fault: testregistry.LieAboutSize(-1), kind: registry.Mismatch, text: "sent a manifest that does not match its digest"},
-		"says more than it sends":      {fault: testregistry.LieAboutSize(1), kind: registry.BadAnswer, text: "broke off before the end of its answer"},
-		"other content":                {fault: testregistry.Forge(`{"schemaVersion":2}`), kind: registry.Mismatch, text: "sent a manifest that does not match its digest"},
-		"other content by digest":      {fault: testregistry.Forge(`{"schemaVersion":2}`), kind: registry.Mismatch, text: "sent a manifest that does not match its digest", byDigest: true},
+		"too many requests":          {fault: testregistry.Answer(429), kind: registry.TooManyRequests, text: "answered 429 (too many requests)"},
+		"an error":                   {fault: testregistry.Answer(500), kind: registry.ServerError, text: "answered 500 (internal server error)"},
+		"unavailable":                {fault: testregistry.Answer(503), kind: registry.ServerError, text: "answered 503 (service unavailable)"},
+		"a status nobody knows":      {fault: testregistry.Answer(799), kind: registry.ServerError, text: "answered 799"},
+		"a refusal of another kind":  {fault: testregistry.Answer(418), kind: registry.BadAnswer, text: "answered 418 (i'm a teapot)"},
+		"no content":                 {fault: testregistry.Answer(204), kind: registry.BadAnswer, text: "answered 204 (no content)"},
+		"forbidden":                  {fault: testregistry.Answer(403), kind: registry.Unauthorized, text: "repository team/gw: unauthorized; it does not exist or needs credentials"},
+		"unauthorized, no challenge": {fault: testregistry.Answer(401), kind: registry.Unauthorized, text: "repository team/gw: unauthorized; it does not exist or needs credentials"},
+		"hangs":                      {fault: testregistry.Hang(), kind: registry.Timeout, text: "did not answer within its deadline"},
+		"drips":                      {fault: testregistry.Drip(time.Second), kind: registry.Timeout, text: "did not answer within its deadline"},
+		"breaks off":                 {fault: testregistry.Cut(), kind: registry.BadAnswer, text: "broke off before the end of its answer", byDigest: true},
+		"redirects in a circle":      {fault: testregistry.RedirectLoop(), kind: registry.Redirected, text: "redirects too often"},
+		"redirects to plain HTTP":    {fault: testregistry.RedirectTo(elsewhere.URL()), kind: registry.Redirected, text: "sends elsewhere over plain HTTP"},
+		"lies about the digest":      {fault: testregistry.LieAboutDigest(other), kind: registry.Mismatch, text: "repository team/gw: it states a digest for tag 1.0 that it does not hold"},
+		"lies about a digest's":      {fault: testregistry.LieAboutDigest(other), kind: registry.Mismatch, text: "sent a manifest that does not match its digest", byDigest: true},
+		"says less than it sends":    {fault: testregistry.LieAboutSize(-1), kind: registry.Mismatch, text: "sent a manifest that does not match its digest"},
+		"says more than it sends":    {fault: testregistry.LieAboutSize(1), kind: registry.BadAnswer, text: "broke off before the end of its answer"},
+		"other content":              {fault: testregistry.Forge(`{"schemaVersion":2}`), kind: registry.Mismatch, text: "sent a manifest that does not match its digest"},
+		"other content by digest":    {fault: testregistry.Forge(`{"schemaVersion":2}`), kind: registry.Mismatch, text: "sent a manifest that does not match its digest", byDigest: true},
+		"other content, no digest stated": {
+			fault: testregistry.Together(testregistry.Forge(`{"schemaVersion":2}`), testregistry.HideDigest()),
+			kind:  registry.Mismatch, text: "sent a manifest that does not match its digest", byDigest: true,
+		},
+		"two sizes": {
+			fault: testregistry.ForMethod(http.MethodHead, testregistry.LieAboutSize(1)),
+			kind:  registry.Mismatch, text: "sent a manifest that has not the size it stated",
+		},
 		"a giant":                      {fault: testregistry.Giant(16 << 20), kind: registry.BadAnswer, text: "sends a manifest that is too large"},
 		"a giant that says so":         {fault: testregistry.LieAboutSize(5 << 20), kind: registry.BadAnswer, text: "sends a manifest that is too large", byDigest: true},
 		"another media type":           {fault: testregistry.LieAboutType("text/html"), kind: registry.NoImage, text: "repository team/gw: tag 1.0 is not an image: it states another media type than the registry does"},
@@ -412,20 +420,29 @@ func TestAttemptsAreCounted(t *testing.T) {
 	success(t, c, hub.Reference("team/gw", "1.0"), plain)
 	success(t, second, hub.Reference("team/gw", "1.0"), plain)
 	failure(t, c, hub.Reference("team/gw", "2.0"), plain)
-	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			got[family.GetName()+"/"+metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
-		}
-	}
-	if got["gatehouse_registry_requests_total/Resolved"] != 2 || got["gatehouse_registry_requests_total/NotFound"] != 1 {
+	if got := attempts(t, metrics); got["Resolved"] != 2 || got["NotFound"] != 1 {
 		t.Errorf("counted %v", got)
 	}
 	if problems, err := testutil.GatherAndLint(metrics); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
+}
+
+// attempts reads how many there were, by outcome.
+func attempts(tb testing.TB, metrics prometheus.Gatherer) map[string]float64 {
+	tb.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "gatehouse_registry_requests_total" {
+			tb.Errorf("a metric nobody knows: %s", family.GetName())
+		}
+		for _, metric := range family.GetMetric() {
+			got[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
+		}
+	}
+	return got
 }

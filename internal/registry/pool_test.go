@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	testclock "k8s.io/utils/clock/testing"
@@ -214,10 +215,10 @@ func TestADigestIsGoodForItsAge(t *testing.T) {
 func TestAFailureIsTriedAgainLaterAndLater(t *testing.T) {
 	hub := testregistry.Start(t)
 	clock := testclock.NewFakePassiveClock(time.Now())
-	p := startPool(t, client(t, registry.Options{}), registry.PoolOptions{Clock: clock, BackoffBase: 4 * time.Second, BackoffCap: time.Minute})
+	p := startPool(t, client(t, registry.Options{}), registry.PoolOptions{Clock: clock, BackoffBase: 4 * time.Second, BackoffCap: 40 * time.Second})
 	req := request(t, hub.Reference("team/gw", "1.0"))
 	var text string
-	for attempt, longest := range []time.Duration{4, 8, 16, 32, 60, 60, 60} {
+	for attempt, longest := range []time.Duration{4, 8, 16, 32, 40, 40, 40} {
 		longest *= time.Second
 		result := p.ask(t, req)
 		if kindOf(result.Err) != registry.NotFound {
@@ -497,7 +498,8 @@ func TestWhatIsKnownIsBounded(t *testing.T) {
 func TestAPoolEndsWithItsAttempts(t *testing.T) {
 	hub := testregistry.Start(t)
 	hub.Break(testregistry.Hang())
-	p := startPool(t, client(t, registry.Options{Deadline: time.Hour, ResponseHeaderTimeout: time.Hour}), registry.PoolOptions{})
+	metrics := prometheus.NewRegistry()
+	p := startPool(t, client(t, registry.Options{Deadline: time.Hour, ResponseHeaderTimeout: time.Hour, Registerer: metrics}), registry.PoolOptions{})
 	req := request(t, hub.Reference("team/gw", "1.0"))
 	p.Lookup(req)
 	eventually(t, "an attempt is made", func() bool { return len(hub.Requests()) > 0 })
@@ -509,6 +511,9 @@ func TestAPoolEndsWithItsAttempts(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Fatal("it goes on")
+	}
+	if n := attempts(t, metrics)[string(registry.Interrupted)]; n != 1 {
+		t.Errorf("%v attempts were given up by the end of the pool, want 1", n)
 	}
 	if result, ok := p.Lookup(req); ok || result.Err != nil {
 		t.Errorf("an attempt that was given up is no result: got %+v, %t", result, ok)

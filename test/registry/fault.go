@@ -53,6 +53,28 @@ func (r *Registry) faulty(next http.Handler) http.Handler {
 	})
 }
 
+// Together misbehaves in each of these ways, the last one first.
+func Together(faults ...Fault) Fault {
+	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		for _, fault := range faults[1:] {
+			inner := next
+			next = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { fault(w, req, inner) })
+		}
+		faults[0](w, req, next)
+	}
+}
+
+// ForMethod misbehaves in answer to requests of one method.
+func ForMethod(method string, fault Fault) Fault {
+	return func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method != method {
+			next.ServeHTTP(w, req)
+			return
+		}
+		fault(w, req, next)
+	}
+}
+
 // Answer answers with a status alone.
 func Answer(status int) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
