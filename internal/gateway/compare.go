@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ func (r *reconciler) compare(ctx context.Context, work *work, rendered []manifes
 			}
 			next.edited = live.GetAnnotations()[v1alpha1.AnnotationInputs] != object.Inputs
 			if !next.edited && !next.adopted {
-				if _, known := work.marks[key]; !known && work.adopting {
+				if _, known := work.marks[key]; !known && work.adopting && runsRecorded(work.gateway, live) {
 					work.marks[key] = now
 				}
 				if work.marks[key] == now {
@@ -98,6 +99,13 @@ func (r *reconciler) find(ctx context.Context, work *work, key id, object manife
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return live, nil
+}
+
+// runsRecorded reports whether an object of which nothing is known any more may pass for what was applied last: not a
+// Deployment whose image somebody has changed while nobody was looking.
+func runsRecorded(gateway *v1alpha1.GatewayInstance, live client.Object) bool {
+	deployment, runs := live.(*appsv1.Deployment)
+	return !runs || see(deployment, nil).image == gateway.Status.Revision.Image
 }
 
 // rolls reports whether the changes alter what runs.
