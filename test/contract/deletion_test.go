@@ -227,3 +227,23 @@ func TestC19ARecreatedReleaseAdoptsItsFleet(t *testing.T) {
 	f.SetImage(t, f.Image("v2"))
 	f.Converged(t, v2)
 }
+
+// What is adopted is what was given, by its marks, and not what somebody made of it while nobody was looking.
+func TestC19DriftIsNotAdoptedWithAStatusThatWasLost(t *testing.T) {
+	running(t)
+	f := fleet.New(t, product, fleet.Options{})
+	f.Converged(t, f.V1)
+	down(t)
+	f.WipeStatus(t, f.Gateway(t, 0))
+	fleet.Edit(t, f, f.Gateways[0], &appsv1.Deployment{}, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Image = "example.com/other@" + f.V1.String()
+	})
+	running(t)
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		if image := f.Deployment(t, 0).Spec.Template.Spec.Containers[0].Image; image != f.Pinned(f.V1) {
+			return fmt.Errorf("it runs %s", image)
+		}
+		return nil
+	})
+	f.Converged(t, f.V1)
+}

@@ -22,6 +22,8 @@ func TestC12WhatOnlyANewSpecCanCureIsNotRetried(t *testing.T) {
 	m := running(t)
 	f := fleet.New(t, product, fleet.Options{})
 	f.Converged(t, f.V1)
+	m.Rest(t, soon)
+	at := mark(t)
 	for _, malformed := range []string{f.Registry.Host + "/UPPER:v1", "no-tag", f.Registry.Host + "/a b:v1"} {
 		f.SetImage(t, malformed)
 		f.ReleaseSays(t, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidImage)
@@ -40,8 +42,15 @@ func TestC12WhatOnlyANewSpecCanCureIsNotRetried(t *testing.T) {
 	if image := f.Release(t).Status.Image; image != f.Pinned(f.V1) {
 		t.Errorf("what was accepted has become %q", image)
 	}
+	// The correction is what runs already: nobody but the release has anything to write.
 	f.SetImage(t, f.Image("v1"))
 	f.Converged(t, f.V1)
+	m.Rest(t, soon)
+	for _, event := range sent(t, at) {
+		if event.Resource != "gatewayreleases" && event.Resource != "events" {
+			t.Errorf("sent: %s", event)
+		}
+	}
 }
 
 // Fails when what may pass is given up, or is tried without a pause.

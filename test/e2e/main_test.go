@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,9 +50,13 @@ func TestMain(m *testing.M) {
 // current is the manager that tests share.
 var current *manager.Manager
 
-// running is the shared manager, with its caches filled.
+var starting sync.Mutex
+
+// running is the shared manager, with its caches filled. Tests that stop it, or count what it does, are not parallel.
 func running(t *testing.T) *manager.Manager {
 	t.Helper()
+	starting.Lock()
+	defer starting.Unlock()
 	if current == nil || !current.Running() {
 		m, err := manager.Run(t.Context(), product.Manager("gatehouse-0"))
 		if err != nil {

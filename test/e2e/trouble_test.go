@@ -23,6 +23,7 @@ import (
 // Fails when a registry in trouble delays a release of another, when its release moves anything, or when the summary
 // does not say which registry it is.
 func TestARegistryInTroubleDelaysItsOwnReleasesAlone(t *testing.T) {
+	t.Parallel()
 	running(t)
 	faults := map[string]registry.Fault{
 		"hangs":                   registry.Hang(),
@@ -213,4 +214,32 @@ func TestABadImageStopsAtItsBudgetAndAnEditGoesBack(t *testing.T) {
 	}
 	f.SetImage(t, f.Image("v1"))
 	f.Converged(t, f.V1)
+}
+
+// Fails when a registry that goes down takes something back, or is called fine; and when a tag that moves meanwhile is
+// not followed afterwards.
+func TestARegistryThatGoesDownLaterTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	running(t)
+	f := fleet.New(t, product, fleet.Options{Release: func(r *v1alpha1.GatewayRelease) {
+		r.Spec.ResolveInterval = &metav1.Duration{Duration: time.Second}
+	}})
+	f.Converged(t, f.V1)
+	runs := f.Footprint(t)
+	f.Registry.Down()
+	release := f.ReleaseSays(t, v1alpha1.ConditionResolved, metav1.ConditionUnknown, v1alpha1.ReasonRegistryUnavailable)
+	if message := fleet.Message(release.Status.Conditions, v1alpha1.ConditionResolved); !strings.Contains(message, f.Registry.Host) {
+		t.Errorf("the message %q does not say which registry", message)
+	}
+	if release.Status.Summary != "Available" {
+		t.Errorf("the summary is %q, and what was accepted is still available", release.Status.Summary)
+	}
+	f.ReleaseSays(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	if now := f.Footprint(t); asJSON(t, now) != asJSON(t, runs) {
+		t.Errorf("what runs was\n%s\nand is\n%s", asJSON(t, runs), asJSON(t, now))
+	}
+	f.Registry.Up(t)
+	moved := f.Push(t, "v1")
+	f.ConvergedWithin(t, moved, 2*fleet.Patience)
+	f.ReleaseSays(t, v1alpha1.ConditionResolved, metav1.ConditionTrue, "")
 }
