@@ -310,7 +310,7 @@ type InFlightGateway struct {
 	// +required
 	Attempt int64 `json:"attempt"`
 	// The gateway's generation as it was seen. One that has been edited since, and so may have left the release and come
-	// back, takes nothing until its entry has caught up.
+	// back, takes nothing until it has been admitted again.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 	// When it was admitted to this attempt.

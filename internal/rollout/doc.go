@@ -18,8 +18,9 @@
 //   - An entry leaves the window only when its gateway has reported that attempt and has converged or failed, or is gone.
 //     A gateway that is silent may be about to move: it holds its slot.
 //   - A new target in mid-rollout raises the attempt of every entry and leaves the entries where they are.
-//   - An entry names the gateway's generation. A gateway that left for another release and came back has a later one,
-//     and does not find the grant that it was given before it left.
+//   - An entry names the gateway's generation, and is void for a later one: a gateway that left for another release and
+//     came back does not find the grant that it was given before it left. The planner that sees a later generation in
+//     the window, not reported, takes the entry out and lines the gateway up again as what it is by then.
 //   - fleetVersion in the status says how fresh the view of the fleet was from which it was made. A planner whose cache
 //     is behind that (a new leader, or an old one that was paused) decides nothing until it has caught up: to it, a
 //     gateway not met yet looks gone, and one that failed looks untouched.

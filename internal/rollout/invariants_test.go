@@ -142,6 +142,9 @@ func (w *world) checkDepartures(in Input, s v1alpha1.RolloutStatus) {
 	after := window(&s)
 	for uid, entry := range window(in.Status) {
 		if e, stays := after[uid]; stays {
+			if e.Generation > entry.Generation {
+				continue // edited, and admitted again
+			}
 			if e.WasReady != entry.WasReady || e.Install != entry.Install || e.Attempt < entry.Attempt {
 				w.t.Fatalf("window: an entry changed from %+v to %+v", entry, e)
 			}
@@ -153,6 +156,9 @@ func (w *world) checkDepartures(in Input, s v1alpha1.RolloutStatus) {
 		}
 		m := in.Fleet[i]
 		numbers := settingsFor(in.Spec, len(in.Fleet))
+		if m.Generation > entry.Generation {
+			continue
+		}
 		if m.Record == nil || m.Record.Release != in.Release || m.Record.Attempt < entry.Attempt {
 			w.t.Fatalf("window: %s left without having reported attempt %d", m.Name, entry.Attempt)
 		}
@@ -271,6 +277,9 @@ func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alp
 		}
 		if target := w.targets[fmt.Sprintf("%s/%d/%d", record.Release, w.epoch, record.Attempt)]; target != record.Name {
 			t.Fatalf("target: %s took %s by attempt %d, whose target is %q", g.name, record.Name, record.Attempt, target)
+		}
+		if previous != nil && record.Install && !previous.Install {
+			t.Fatalf("budget: %s had %+v and was moved as if it ran nothing", g.name, *previous)
 		}
 		latest := w.releases[record.Release].latest().status
 		if window(status)[g.uid].Attempt == record.Attempt && window(latest)[g.uid].UID == "" {

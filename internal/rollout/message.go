@@ -78,7 +78,7 @@ func stamped(t time.Time) string {
 func (p *pass) awaited() string {
 	var silent, others []string
 	for i := range p.status.InFlight {
-		entry := &p.status.InFlight[i]
+		entry := p.status.InFlight[i]
 		m := p.seen[entry.UID]
 		name := entry.Namespace + "/" + entry.Name + ": "
 		switch {

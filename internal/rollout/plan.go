@@ -159,7 +159,7 @@ func (p *pass) sweep() {
 	kept := p.status.InFlight[:0]
 	for _, entry := range p.status.InFlight {
 		m := p.seen[entry.UID]
-		if m == nil || p.done(&entry, m) {
+		if m == nil || p.done(entry, m) {
 			delete(p.seen, entry.UID)
 			continue
 		}
@@ -172,11 +172,11 @@ func (p *pass) sweep() {
 }
 
 // done says whether a gateway of the window has reported the entry's attempt and has converged or failed. One that has
-// not reported is never done: it may take the target at any moment.
-func (p *pass) done(entry *v1alpha1.InFlightGateway, m *Member) bool {
+// not reported may take the target at any moment, and is not done; unless it has been edited since: then the entry is
+// void for it, and it stands in line again as what it is now.
+func (p *pass) done(entry v1alpha1.InFlightGateway, m *Member) bool {
 	if !p.reported(entry, m) {
-		entry.Generation = max(entry.Generation, m.Generation)
-		return false
+		return entry.Generation < m.Generation
 	}
 	onTarget := m.Record.Name == p.status.Target
 	if onTarget && m.Observed && p.settled(m) {
@@ -193,7 +193,7 @@ func (p *pass) done(entry *v1alpha1.InFlightGateway, m *Member) bool {
 	return false
 }
 
-func (p *pass) reported(entry *v1alpha1.InFlightGateway, m *Member) bool {
+func (p *pass) reported(entry v1alpha1.InFlightGateway, m *Member) bool {
 	return m.of(p.in.Release) && m.Record.Attempt >= entry.Attempt
 }
 

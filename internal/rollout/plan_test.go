@@ -676,7 +676,7 @@ func TestAGatewayThatIsGoneLeavesTheWindow(t *testing.T) {
 	}
 }
 
-func TestAnEntryFollowsTheGenerationOfItsGatewayUntilItHasReported(t *testing.T) {
+func TestAnEntryIsVoidForAGatewayThatWasEditedBeforeItReported(t *testing.T) {
 	s := completed(t, 1)
 	s.in.Accepted = "v2"
 	s.plan()
@@ -685,15 +685,29 @@ func TestAnEntryFollowsTheGenerationOfItsGatewayUntilItHasReported(t *testing.T)
 	if s.member("edge-0").Record.Name != "v1" {
 		t.Fatal("a gateway of a later generation took what an earlier one was given")
 	}
+	s.goDown("edge-0")
 	s.plan()
-	if s.entry("edge-0").Generation != 7 {
-		t.Errorf("got %+v", s.entry("edge-0"))
+	if entry := s.entry("edge-0"); entry.Generation != 7 || entry.WasReady {
+		t.Errorf("it was not admitted again as what it is: %+v", entry)
 	}
 	s.take()
 	s.member("edge-0").Generation = 8
 	s.plan()
 	if s.entry("edge-0").Generation != 7 {
 		t.Errorf("an edit after the report was written: %+v", s.entry("edge-0"))
+	}
+}
+
+func TestAGatewayThatComesBackFromAnotherReleaseIsNoFirstInstall(t *testing.T) {
+	s := given(t, "v1", gateway("edge-0"))
+	s.plan()
+	m := s.member("edge-0")
+	runsOf("other", "o1", 4)(m)
+	ready(m)
+	m.Generation = 3
+	s.plan()
+	if entry := s.entry("edge-0"); entry.Install || !entry.WasReady || entry.Generation != 3 {
+		t.Errorf("got %+v", entry)
 	}
 }
 
