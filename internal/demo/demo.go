@@ -245,20 +245,23 @@ func (st *stage) explain(out io.Writer) {
 // keep leaves everything running until the context ends, and tells how to look around.
 func (st *stage) keep(ctx context.Context, out io.Writer) {
 	s := st.scene
-	k := "kubectl --kubeconfig " + s.kubernetes.kubeconfig
 	fmt.Fprintf(out, `
 It all goes on running. Look around from another terminal:
 
-  %[1]s get gatewayreleases
-  %[1]s get gatewayinstances --all-namespaces
-  %[1]s get gatewayrelease %[2]s -o yaml
-  %[1]s get controllerrevisions -n %[3]s
-  %[1]s get deployments,pods -n %[4]s
-  %[5]s
+  export KUBECONFIG=%[1]s
+  kubectl get gatewayreleases
+  kubectl get gatewayinstances --all-namespaces
+  kubectl get gatewayrelease %[2]s -o yaml
+  kubectl get controllerrevisions -n %[3]s
+  kubectl get deployments,pods -n %[4]s
 
-The manager logs to %[6]s. Ctrl-C ends it all and cleans up.
-`, k, s.release, systemNamespace, s.tenants[0].namespace,
-		k+imageEdit(s.release, s.versions["v2"].image)[len("kubectl"):], s.manager.log)
+and edit the release yourself, to any of v1 to %[5]s:
+
+  %[6]s
+
+The manager logs to %[7]s. Ctrl-C ends it all and cleans up.
+`, s.kubernetes.kubeconfig, s.release, systemNamespace, s.tenants[0].namespace, badVersion,
+		imageEdit(s.release, s.versions["v2"].image), s.manager.log)
 	select {
 	case <-ctx.Done():
 	case <-s.manager.exited():

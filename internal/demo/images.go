@@ -43,7 +43,8 @@ type store struct {
 	repository string // HOST[:PORT]/PATH
 	plainHTTP  bool
 	base       v1.Image
-	server     *http.Server // nil if the registry is not the demo's own
+	server     *http.Server       // nil if the registry is not the demo's own
+	forget     context.CancelFunc // ends what reads the base, which is read when it is needed
 }
 
 // serveRegistry runs a registry in this process, for nodes that only pretend to run images.
@@ -66,17 +67,20 @@ func useRegistry(ctx context.Context, o Options, architecture string) (*store, e
 	if err != nil {
 		return nil, fmt.Errorf("--base-image: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pushWithin)
-	defer cancel()
+	ctx, forget := context.WithTimeout(ctx, pushWithin)
 	base, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: architecture}))
 	if err != nil {
+		forget()
 		return nil, fmt.Errorf("--base-image %s for linux/%s: %w", o.BaseImage, architecture, err)
 	}
-	return &store{repository: o.Registry + "/gatehouse-demo", plainHTTP: o.PlainHTTP, base: base}, nil
+	return &store{repository: o.Registry + "/gatehouse-demo", plainHTTP: o.PlainHTTP, base: base, forget: forget}, nil
 }
 
 func (s *store) close() error {
+	if s.forget != nil {
+		s.forget()
+	}
 	if s.server == nil {
 		return nil
 	}
@@ -113,7 +117,7 @@ func (s *store) push(ctx context.Context, versionName string, bad bool) (version
 }
 
 func (s *store) build(versionName string, bad bool) (v1.Image, error) {
-	layer, err := versionLayer(versionName)
+	layer, err := s.versionLayer(versionName)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +140,8 @@ func (s *store) build(versionName string, bad bool) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// versionLayer holds one file that says the version.
-func versionLayer(versionName string) (v1.Layer, error) {
+// versionLayer holds one file that says the version. Its media type goes with that of the base.
+func (s *store) versionLayer(versionName string) (v1.Layer, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	content := []byte(versionName + "\n")
@@ -148,5 +152,13 @@ func versionLayer(versionName string) (v1.Layer, error) {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, err
 	}
-	return static.NewLayer(buf.Bytes(), types.DockerUncompressedLayer), nil
+	manifest, err := s.base.MediaType()
+	if err != nil {
+		return nil, err
+	}
+	media := types.DockerUncompressedLayer
+	if manifest == types.OCIManifestSchema1 {
+		media = types.OCIUncompressedLayer
+	}
+	return static.NewLayer(buf.Bytes(), media), nil
 }

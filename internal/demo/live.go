@@ -104,7 +104,7 @@ var (
 
 func (s screen) View() string {
 	if s.closed {
-		return "" // the summary takes its place
+		return " " // the summary takes its place; the renderer would leave the last frame for nothing at all
 	}
 	var lines []string
 	lines = append(lines, "", bold.Render("Gatehouse")+faint.Render(fmt.Sprintf("  one release, %d gateways, %d tenants, a real Kubernetes   ", fleetSize, tenantCount))+clock(s.now.Sub(s.started)), "")
