@@ -72,8 +72,9 @@ func TestTheClientIsKilledAtTheWriteThatWasChosen(t *testing.T) {
 			process := exec.Command(os.Args[0])
 			process.Env = append(os.Environ(), victimEnv+"="+b.proxy.Kubeconfig, victimSpaceEnv+"="+b.namespace, victimHandsEnv+"="+test.hands)
 			process.Stderr = os.Stderr
-			ended := make(chan struct{})
+			started, ended := make(chan struct{}), make(chan struct{})
 			kill := func() {
+				<-started
 				if err := process.Process.Kill(); err != nil {
 					t.Error(err)
 				}
@@ -87,6 +88,7 @@ func TestTheClientIsKilledAtTheWriteThatWasChosen(t *testing.T) {
 			if err := process.Start(); err != nil {
 				t.Fatal(err)
 			}
+			close(started)
 			_ = process.Wait() // it was killed
 			close(ended)
 			if state := process.ProcessState.String(); state != "signal: killed" {
