@@ -6,9 +6,6 @@ package app
 // +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases;gatewayinstances;gatewayprofiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/status;gatewayinstances/status,verbs=get;patch
 //
-// An owner reference that blocks its owner's deletion needs the right to set finalizers on the owner.
-// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/finalizers;gatewayinstances/finalizers,verbs=update
-//
 // What a gateway consists of.
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=services;serviceaccounts;configmaps,verbs=get;list;watch;create;patch;delete

@@ -138,15 +138,15 @@ const maxFields = 4
 // Status names the fields.
 func refused(ctx context.Context, next change, err error) error {
 	switch {
-	case apierrors.IsInvalid(err):
-		if fields := refusedFields(err); !slices.Contains(fields, "metadata.uid") {
-			log.FromContext(ctx).Info("object refused", "object", next.key.String(), "error", err.Error())
-			return outcome.Terminal(v1alpha1.ReasonApplyFailed, fmt.Errorf(
-				"%s is refused as invalid: %s; correct the gateway's spec or the profile", next.key, strings.Join(fields, ", ")))
-		}
+	case apierrors.IsInvalid(err) && slices.Contains(refusedFields(err), "metadata.uid"):
 		// Another object has taken the name since it was read.
 		return apierrors.NewConflict(corev1.Resource(next.key.kind), next.key.name, err)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsInvalid(err) && len(refusedFields(err)) > 0:
+		log.FromContext(ctx).Info("object refused", "object", next.key.String(), "error", err.Error())
+		return outcome.Terminal(v1alpha1.ReasonApplyFailed, fmt.Errorf(
+			"%s is refused as invalid: %s; correct the gateway's spec or the profile", next.key, strings.Join(refusedFields(err), ", ")))
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		// An admission policy that refuses names no field, and may think otherwise later.
 		log.FromContext(ctx).Info("object refused", "object", next.key.String(), "error", err.Error())
 		return outcome.Transient(v1alpha1.ReasonApplyFailed, fmt.Errorf(
 			"%s is refused as forbidden: look for a quota or an admission policy of the namespace, and at Gatehouse's roles", next.key))
@@ -158,7 +158,7 @@ func refused(ctx context.Context, next change, err error) error {
 func refusedFields(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
-		return []string{"unnamed fields"}
+		return nil
 	}
 	var fields []string
 	for _, cause := range status.Status().Details.Causes {
@@ -167,8 +167,5 @@ func refusedFields(err error) []string {
 		}
 	}
 	slices.Sort(fields)
-	if len(fields) == 0 {
-		return []string{"unnamed fields"}
-	}
 	return fields[:min(len(fields), maxFields)]
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -263,4 +265,47 @@ func (w *world) announced(g *v1alpha1.GatewayInstance, reason string) {
 		}
 		return fmt.Errorf("no event %s among %v", reason, reasons)
 	})
+}
+
+// An admission policy of the cluster may refuse now and allow later, so its refusal is tried again.
+func TestWhatAnAdmissionPolicyRefusesIsTriedAgain(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+		"metadata": map[string]any{"name": w.tenant},
+		"spec": map[string]any{
+			"matchConstraints": map[string]any{
+				"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": w.tenant}},
+				"resourceRules": []any{map[string]any{
+					"apiGroups": []any{"apps"}, "apiVersions": []any{"v1"}, "operations": []any{"UPDATE"}, "resources": []any{"deployments"},
+				}},
+			},
+			"validations": []any{map[string]any{"expression": "request.userInfo.username == 'nobody' || object.spec.replicas == 1"}},
+		},
+	}}
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+		"metadata": map[string]any{"name": w.tenant},
+		"spec":     map[string]any{"policyName": w.tenant, "validationActions": []any{"Deny"}},
+	}}
+	w.make(policy)
+	w.make(binding)
+	deployment := w.deployment(g)
+	eventually.Succeeds(t, patience, func() error { // a policy takes effect within moments
+		deployment.Spec.Replicas = ptr.To[int32](2)
+		if err := w.Update(t.Context(), deployment, client.DryRunAll); err == nil {
+			return fmt.Errorf("the policy refuses nothing yet")
+		}
+		deployment = w.deployment(g)
+		return nil
+	})
+
+	scale(w, g, 2)
+	now := w.becomes(g, v1alpha1.ReasonApplyFailed)
+	if stalled := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil {
+		t.Errorf("given up: %+v", stalled)
+	}
+	w.delete(binding)
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
 }
