@@ -63,12 +63,7 @@ func running(t *testing.T) *manager.Manager {
 		current = start(t, "gatehouse-0")
 	}
 	m := current
-	t.Cleanup(func() {
-		if t.Failed() {
-			log := m.Log()
-			t.Logf("the end of what %s logged:\n%s", m.Identity(), log[max(0, len(log)-6000):])
-		}
-	})
+	t.Cleanup(func() { m.Check(t) })
 	m.Ready(t)
 	leads(t, m)
 	return m

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -36,6 +37,8 @@ type Options struct {
 	Identity string
 	// Arguments come after those that make a short lease, and may override them.
 	Arguments []string
+	// Environment is what the process sees beside HOME and PATH, as NAME=value.
+	Environment []string
 }
 
 // Manager is a running process.
@@ -58,11 +61,28 @@ func Start(tb testing.TB, o Options) *Manager {
 	}
 	tb.Cleanup(func() {
 		m.Kill()
-		if tb.Failed() {
-			tb.Logf("the end of what %s logged:\n%s", m.identity, m.logs.tail())
-		}
+		m.Check(tb)
 	})
 	return m
+}
+
+// blunders are what no manager may ever log: a pass that panicked is retried, and would go unnoticed. The second comes
+// from a binary that was built with the race detector.
+var blunders = []string{"bserved a panic", "WARNING: DATA RACE"}
+
+// Check is for the end of a test: it fails one in whose time the manager has blundered, and shows the end of the log of
+// one that has failed.
+func (m *Manager) Check(tb testing.TB) {
+	tb.Helper()
+	log := m.Log()
+	for _, blunder := range blunders {
+		if at := strings.Index(log, blunder); at >= 0 {
+			tb.Errorf("%s blundered:\n%s", m.identity, log[max(0, at-200):min(len(log), at+tailLog)])
+		}
+	}
+	if tb.Failed() {
+		tb.Logf("the end of what %s logged:\n%s", m.identity, m.logs.tail())
+	}
 }
 
 // Run runs a manager until it is killed or stopped. ctx bounds the building of its binary.
@@ -98,7 +118,7 @@ func Run(ctx context.Context, o Options) (*Manager, error) {
 		"--health-probe-bind-address=" + probes,
 		"--lease-duration=4s", "--renew-deadline=3s", "--retry-period=1s",
 	}, o.Arguments...)...)
-	m.command.Env = []string{"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH")}
+	m.command.Env = append([]string{"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH")}, o.Environment...)
 	m.command.Stderr = m.logs
 	// It must not outlive the test, nor get the signals that are meant for it.
 	m.command.SysProcAttr = attributes()
