@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -57,7 +56,7 @@ func withoutStrays(owned ownedKind, entries []metav1.ManagedFieldsEntry) ([]meta
 			APIVersion: owned.kind.GroupVersion().String(), FieldsType: "FieldsV1", Time: ptr.To(metav1.Now()),
 		})
 		mine = len(entries) - 1
-	} else if err := own.FromJSON(bytes.NewReader(entries[mine].FieldsV1.Raw)); err != nil {
+	} else if err := own.FromJSON(entries[mine].FieldsV1.GetRawReader()); err != nil {
 		return nil, false, err
 	}
 	found := false
@@ -67,7 +66,7 @@ func withoutStrays(owned ownedKind, entries []metav1.ManagedFieldsEntry) ([]meta
 			continue
 		}
 		theirs := fieldpath.NewSet()
-		if err := theirs.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := theirs.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
 			return nil, false, err
 		}
 		strays := fieldpath.NewSet()
@@ -85,7 +84,7 @@ func withoutStrays(owned ownedKind, entries []metav1.ManagedFieldsEntry) ([]meta
 		if err != nil {
 			return nil, false, err
 		}
-		entries[i].FieldsV1 = &metav1.FieldsV1{Raw: rest}
+		entries[i].FieldsV1 = metav1.NewFieldsV1(string(rest))
 	}
 	if !found {
 		return nil, false, nil
@@ -94,7 +93,7 @@ func withoutStrays(owned ownedKind, entries []metav1.ManagedFieldsEntry) ([]meta
 	if err != nil {
 		return nil, false, err
 	}
-	entries[mine].FieldsV1 = &metav1.FieldsV1{Raw: all}
+	entries[mine].FieldsV1 = metav1.NewFieldsV1(string(all))
 	return entries, true, nil
 }
 
