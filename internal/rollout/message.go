@@ -61,6 +61,10 @@ func condition(m *Member) string {
 		return "Ready since " + stamped(m.Since)
 	}
 	text := fmt.Sprintf("%d/%d ready", m.ReadyReplicas, m.DesiredReplicas)
+	moving := m.Reason == v1alpha1.ReasonProgressing || m.Reason == v1alpha1.ReasonNotProgressing
+	if moving && m.ReadyReplicas >= m.DesiredReplicas {
+		text += " with its old pods, new ones not available" // a rolling update keeps the old until the new are there
+	}
 	if !m.Since.IsZero() {
 		text += " since " + stamped(m.Since)
 	}

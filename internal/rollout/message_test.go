@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 func TestAMessageNamesAFewAndCountsAll(t *testing.T) {
@@ -74,5 +76,19 @@ func TestCutKeepsRunesWhole(t *testing.T) {
 	}
 	if got := cut(text, 40); got != text {
 		t.Errorf("cut what fits: %q", got)
+	}
+}
+
+// Old pods serve until the new ones do: "1/1 ready" alone would not say why the gateway has not come back.
+func TestAGatewayThatIsStuckOnItsOldPodsSaysSo(t *testing.T) {
+	since := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+	for want, m := range map[string]Member{
+		"1/1 ready with its old pods, new ones not available since 2026-05-01T10:00:00Z (Progressing)": {Reason: v1alpha1.ReasonProgressing, ReadyReplicas: 1, DesiredReplicas: 1, Since: since},
+		"0/1 ready since 2026-05-01T10:00:00Z (Progressing)":                                           {Reason: v1alpha1.ReasonProgressing, DesiredReplicas: 1, Since: since},
+		"1/1 ready since 2026-05-01T10:00:00Z (ForeignObject)":                                         {Reason: v1alpha1.ReasonForeignObject, ReadyReplicas: 1, DesiredReplicas: 1, Since: since},
+	} {
+		if got := condition(&m); got != want {
+			t.Errorf("says %q, want %q", got, want)
+		}
 	}
 }
