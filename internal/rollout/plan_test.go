@@ -321,6 +321,27 @@ func TestGivenARevisionOnWhichNothingConvergedThenItSaysSoAndIsNotComplete(t *te
 	s.isState(v1alpha1.RolloutComplete)
 }
 
+func TestWhoeverIsOnTheTargetMayShowThatItWorks(t *testing.T) {
+	s := completed(t, 2)
+	s.in.Spec.MaxUnavailable = ptr(intstr.FromInt32(1))
+	s.in.Accepted = "v2"
+	s.plan()
+	moved := s.window()[0]
+	s.take()
+	s.in.Accepted = "v1"
+	s.plan()
+	s.take()
+	s.later(2 * time.Minute)
+	stayed := map[string]string{"edge-0": "edge-1", "edge-1": "edge-0"}[moved]
+	s.comeUp(stayed) // it has never left v1, and was unready for a moment
+	s.plan()
+	s.isState(v1alpha1.RolloutFailed, "nothing has converged")
+	s.wakesAfter(11 * time.Second)
+	s.later(11 * time.Second)
+	s.plan()
+	s.isState(v1alpha1.RolloutComplete, "1 did not come back (maxFailures 1): tenant-a/"+moved)
+}
+
 func TestPaused(t *testing.T) {
 	t.Run("nothing is admitted and what is under way goes on", func(t *testing.T) {
 		s := completed(t, 5)

@@ -264,6 +264,15 @@ func (w *world) checkEnd(h *releaseHistory) {
 	}
 }
 
+// The properties were seen to catch, each by itself, a planner or a gateway that: drops the fence of fleetVersion; takes
+// by the entry of an earlier generation, or refreshes an entry instead of voiding it; lets a silent gateway leave at the
+// deadline; keeps the attempt of the entries, or empties the window, at a new target; repeats an attempt, or takes one
+// twice; forgets who was Ready before an earlier attempt; admits the unready or the healthy before the broken; counts no
+// budget, one too much, or the failures one too late; admits, or changes the target, while paused; admits as new what has
+// not been heard of or may have taken the stable revision; believes a Ready that is a second too young, or of an
+// unobserved edit, or of the revision before; completes with failures, unproven, or without having heard of all; compares
+// attempts of different releases; leaves joiners out; ignores records that are newer than its status; depends on the
+// order of the fleet; wakes late or never; notes a version at every pass; moves what runs before it is adopted.
 var (
 	routine    = []act{planPass, gatewayPass, passTime, prompt, editImage, editPause, editSpec, flap, illness, tenantEdit}
 	membership = append([]act{createGateway, deleteGateway, moveGateway}, routine...)
