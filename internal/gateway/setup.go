@@ -21,6 +21,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 const controllerName = "gateway"
@@ -71,7 +72,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	hub := d.Hub.GetCache()
 	set := builder.ControllerManagedBy(mgr).
 		Named(controllerName).
-		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayInstance{}, &handler.EnqueueRequestForObject{}, asked)).
+		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayInstance{}, &handler.EnqueueRequestForObject{}, wake.Asked)).
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayRelease{}, r.releaseHandler())).
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayProfile{}, r.profileHandler(), allowedChanged)).
 		WatchesRawSource(source.Kind[client.Object](hub, &appsv1.ControllerRevision{}, r.revisionHandler(), made)).

@@ -18,19 +18,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// asked passes what a person did to a gateway. Writes of its status do not wake it.
-var asked = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			requested(e.ObjectOld) != requested(e.ObjectNew)
-	},
-}
-
-func requested(object client.Object) string {
-	return object.GetAnnotations()[v1alpha1.AnnotationReconcileRequestedAt]
-}
-
 // allowedChanged passes changes of who may run by a profile. The rest of a profile reaches gateways as a revision.
 var allowedChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {

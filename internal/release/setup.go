@@ -22,6 +22,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // Dependencies are what the controller works with. All are needed.
@@ -82,7 +83,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	}
 	err = builder.ControllerManagedBy(mgr).
 		Named(controllerName).
-		For(&v1alpha1.GatewayRelease{}, builder.WithPredicates(specChanged)).
+		For(&v1alpha1.GatewayRelease{}, builder.WithPredicates(wake.Asked)).
 		Watches(&v1alpha1.GatewayInstance{}, gatewayHandler()).
 		Watches(&v1alpha1.GatewayProfile{}, r.dependants(indexProfile), builder.WithPredicates(contentChanged)).
 		Watches(&corev1.Secret{}, r.dependants(indexSecret), builder.WithPredicates(r.ownNamespace(), contentChanged)).

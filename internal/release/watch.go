@@ -21,19 +21,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
 )
 
-// specChanged passes what a person did to a release. Writes of its status do not wake it.
-var specChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			requested(e.ObjectOld) != requested(e.ObjectNew)
-	},
-}
-
-func requested(object client.Object) string {
-	return object.GetAnnotations()[v1alpha1.AnnotationReconcileRequestedAt]
-}
-
 // contentChanged passes changes of what a release reads: the spec of a profile, the data of a Secret or ConfigMap.
 var contentChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
