@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/manager"
 )
@@ -141,6 +143,86 @@ func TestC05AnOldLeaderCannotUndoWhatTheNewOneDid(t *testing.T) {
 		t.Errorf("what runs was\n%s\nand is\n%s", asJSON(t, runs), asJSON(t, now))
 	}
 	heir.Stop(t)
+}
+
+// A write that was decided from what is no longer so is refused by the API server itself, whoever leads. Fails when a
+// write does not carry the version of what was read: it is held back while a person edits its object, and must conflict.
+func TestC05AWriteIsConditionalOnTheVersionThatWasRead(t *testing.T) {
+	down(t)
+	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
+	options := product.Manager("gatehouse-0")
+	options.Kubeconfig = proxy.Kubeconfig
+	m := manager.Start(t, options)
+	f := fleet.New(t, product, fleet.Options{})
+	f.Converged(t, f.V1)
+
+	note := func(o client.Object) {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["example.com/note"] = "edited meanwhile"
+		o.SetAnnotations(annotations)
+	}
+	for _, held := range []struct {
+		resource, subresource string
+		cause, meanwhile      func()
+	}{
+		{"gatewayreleases", "status",
+			func() { f.Push(t, "v2"); f.SetImage(t, f.Image("v2")) },
+			func() { f.EditRelease(t, func(r *v1alpha1.GatewayRelease) { note(r) }) }},
+		{"gatewayinstances", "status",
+			func() { f.Push(t, "v3"); f.SetImage(t, f.Image("v3")) },
+			func() { f.EditGateway(t, 0, func(g *v1alpha1.GatewayInstance) { note(g) }) }},
+		{"deployments", "",
+			func() { f.EditGateway(t, 0, func(g *v1alpha1.GatewayInstance) { g.Spec.Replicas = ptr.To[int32](2) }) },
+			func() { fleet.Edit(t, f, f.Gateways[0], &appsv1.Deployment{}, func(d *appsv1.Deployment) { note(d) }) }},
+	} {
+		t.Run(held.resource, func(t *testing.T) {
+			m.Rest(t, soon)
+			chosen := func(r faultproxy.Request) bool {
+				return r.Verb == "patch" && r.Resource == held.resource && r.Subresource == held.subresource
+			}
+			done := len(proxy.Writes())
+			var came atomic.Bool
+			proxy.Script(faultproxy.Rule{Times: 1, Fault: faultproxy.Slow(2 * time.Second), When: func(r faultproxy.Request) bool {
+				if chosen(r) {
+					came.Store(true)
+				}
+				return chosen(r)
+			}})
+			held.cause()
+			eventually.Succeeds(t, soon, func() error {
+				if !came.Load() {
+					return errors.New("nothing is held back yet")
+				}
+				return nil
+			})
+			held.meanwhile()
+			eventually.Succeeds(t, soon, func() error {
+				for _, write := range proxy.Writes()[done:] {
+					if !chosen(write.Request) {
+						continue
+					}
+					if write.Outcome != "409" {
+						t.Errorf("%s was answered %s", write.Request, write.Outcome)
+					}
+					return nil
+				}
+				return errors.New("it has not been answered yet")
+			})
+			proxy.Script()
+			eventually.Succeeds(t, fleet.Patience, func() error {
+				gateway := f.Gateway(t, 0)
+				release := f.Release(t)
+				if release.Status.ObservedGeneration != release.Generation || release.Status.Rollout.State != v1alpha1.RolloutComplete ||
+					gateway.Status.ObservedGeneration != gateway.Generation || gateway.Status.Phase != v1alpha1.GatewayRunning {
+					return fmt.Errorf("%s, %s", asJSON(t, release.Status), asJSON(t, gateway.Status))
+				}
+				return nil
+			})
+		})
+	}
 }
 
 // Fails when the baseline of changes is kept in memory: an edit that nobody saw would never fan out.
