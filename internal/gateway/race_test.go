@@ -89,6 +89,40 @@ func TestARecordOfASpecThatWasReadEarlierIsRefused(t *testing.T) {
 	w.runs(g, imageOf(2))
 }
 
+// A leader that was paused may see a gateway of long ago beside objects of now: it must not take those back.
+func TestWhatAnOldViewOfTheGatewayWantsIsNotApplied(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.setReady(g, corev1.ConditionFalse)
+	old := w.becomes(g, v1alpha1.ReasonReplicasUnavailable)
+	edit(w, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Config["gateway.toml"] = "b" })
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	w.stop()
+
+	var looks atomic.Int64
+	w.hooks = interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if into, ok := object.(*v1alpha1.GatewayInstance); ok && looks.Add(1) <= 5 {
+				old.DeepCopyInto(into)
+				return nil
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	}
+	since := w.mark()
+	w.start()
+	eventually.Succeeds(t, patience, func() error {
+		if n := looks.Load(); n <= 5 {
+			return fmt.Errorf("%d passes, the first 5 over the old view", n)
+		}
+		return nil
+	})
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	for _, e := range w.writes(since) {
+		t.Errorf("sent %s", e)
+	}
+}
+
 // Somebody makes an object of the name between the look and the apply: it is not taken over.
 func TestAnObjectThatAppearsMeanwhileIsNotTakenOver(t *testing.T) {
 	w := given(t)

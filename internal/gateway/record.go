@@ -2,19 +2,22 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // record writes down what the gateway was given and that it is not Ready on it yet, before anything moves: the window
 // counts on it, and so does whoever reads a Ready of before. The write is conditional on the version that the decision
-// was made from. When nothing is to be applied, or only somebody else's edit to be set back, there is nothing to
-// record: the end of the pass writes the rest.
+// was made from. When only somebody else's edit is to be set back, there is nothing to record, and the gateway is read
+// again instead: a leader that was paused may look at a gateway of long ago beside objects of now, whose versions it
+// would get right.
 func (r *reconciler) record(ctx context.Context, work *work, changes changes) error {
 	if changes.none() {
 		return nil
@@ -24,7 +27,7 @@ func (r *reconciler) record(ctx context.Context, work *work, changes changes) er
 	renamed := work.before.Revision == nil || work.before.Revision.Name != status.Revision.Name
 	moves := renamed || changes.rolls() && !knownUnready(work.gateway)
 	if !given && !moves {
-		return nil
+		return r.confirm(ctx, work)
 	}
 	if moves {
 		work.progressing()
@@ -38,6 +41,20 @@ func (r *reconciler) record(ctx context.Context, work *work, changes changes) er
 	}
 	work.before = status.DeepCopy()
 	r.memory.wrote(work)
+	return nil
+}
+
+// confirm says whether the gateway is still as the pass has read it.
+func (r *reconciler) confirm(ctx context.Context, work *work) error {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("GatewayInstance"))
+	key := client.ObjectKeyFromObject(work.gateway)
+	if err := r.hubLive.Get(ctx, key, now); err != nil {
+		return fmt.Errorf("read gateway %s again: %w", key, err)
+	}
+	if now.UID != work.gateway.UID || now.ResourceVersion != work.gateway.ResourceVersion {
+		return errBehind
+	}
 	return nil
 }
 
