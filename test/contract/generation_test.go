@@ -300,9 +300,12 @@ func TestC06DriftIsRepairedWhateverThePhaseSays(t *testing.T) {
 			f := fleet.New(t, product, fleet.Options{Gateway: func(_ int, g *v1alpha1.GatewayInstance) { g.Spec.Replicas = ptr.To[int32](2) }})
 			f.Converged(t, f.V1)
 			for _, d := range drifts(f, f.Pinned(f.V1)) {
-				if phase := f.Gateway(t, 0).Status.Phase; phase != v1alpha1.GatewayRunning {
-					t.Fatalf("%s: the gateway is %s before", d.name, phase)
-				}
+				eventually.Succeeds(t, fleet.Patience, func() error {
+					if phase := f.Gateway(t, 0).Status.Phase; phase != v1alpha1.GatewayRunning {
+						return fmt.Errorf("%s: the gateway is %s before", d.name, phase)
+					}
+					return nil
+				})
 				if managed == "while the manager is down" {
 					down(t)
 				}
