@@ -208,7 +208,7 @@ func TestC10MinReadySecondsGoOnThroughARestart(t *testing.T) {
 		}
 		return nil
 	})
-	m = running(t)
+	running(t)
 	started := time.Now()
 	eventually.Succeeds(t, fleet.Patience, func() error {
 		if state := release(); state != string(v1alpha1.RolloutComplete) {
@@ -247,7 +247,7 @@ func TestC10TheDeadlineGoesOnThroughARestart(t *testing.T) {
 		}
 		return nil
 	})
-	m = running(t)
+	running(t)
 	started := time.Now()
 	f.ReleaseSays(t, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonRolloutFailed)
 	ended := time.Now()
