@@ -32,6 +32,12 @@ lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import whic
 	bin/staticcheck ./...
 	go test -run 'Imports' ./test/house
 
+# BENCH chooses benchmarks as `go test -bench` does: BENCH=Fleet/1000, BENCH=Admission.
+BENCH ?= .
+.PHONY: bench
+bench: bin/gatehouse bin/devcluster ## measure whole rollouts beside a bare client; BENCH=name runs one
+	go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 60m ./test/bench
+
 # Generated files are committed; a test fails when they are stale. GENERATED
 # says below which folder they are written.
 GENERATED ?= .

@@ -47,6 +47,8 @@ type Options struct {
 	Release   func(*v1alpha1.GatewayRelease)
 	Gateway   func(int, *v1alpha1.GatewayInstance)
 	Namespace func(*corev1.Namespace)
+	// Keep leaves the fleet to end with its cluster.
+	Keep bool
 }
 
 // Fleet is a release with its profile and gateways.
@@ -73,7 +75,9 @@ func New(tb testing.TB, on *Installation, o Options) *Fleet {
 		f.Registry = registry.Start(tb)
 	}
 	f.V1 = f.Registry.PushImage(tb, Repository+"/"+f.Name, "v1")
-	tb.Cleanup(func() { f.remove(tb) })
+	if !o.Keep {
+		tb.Cleanup(func() { f.remove(tb) })
+	}
 	for range max(o.Namespaces, 1) {
 		f.Namespaces = append(f.Namespaces, on.Namespace(tb, "tenant"))
 	}

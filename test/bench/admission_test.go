@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// BenchmarkAdmission measures how long a slot of the window stays empty: from the moment when a gateway has converged,
+// to the one when the next is admitted. Both are seen by the same watcher. The floor is one write of one gateway's
+// status by a bare client.
+func BenchmarkAdmission(b *testing.B) { measureAdmission(b, &figures, 1000, 10, 10) }
+
+func measureAdmission(tb testing.TB, to *report, gateways, budget int, limit float64) {
+	tb.Helper()
+	s := newStation(tb, gateways, func(release *v1alpha1.GatewayRelease) {
+		release.Spec.Rollout.MaxUnavailable = ptr.To(intstr.FromInt(budget))
+	})
+	fleet, release := s.watch(tb, &v1alpha1.GatewayInstanceList{}), s.watch(tb, &v1alpha1.GatewayReleaseList{})
+	ctx, cancel := context.WithCancel(tb.Context())
+	defer cancel()
+	followed := make(chan moments, 1)
+	v2 := s.Push(tb, "v2")
+	go func() { followed <- follow(ctx, fleet, release, s.Pinned(v2)) }()
+	took, steps := s.roll(tb, "v2", v2)
+	cancel()
+	seen := <-followed
+	s.manager.Rest(tb, patience)
+	s.ConvergedWithin(tb, v2, time.Minute)
+
+	// The first of them were admitted into an empty window, with nobody's leaving. The k-th that left made room for the
+	// k-th after those.
+	var waits []time.Duration
+	for k, left := range seen.converged {
+		if next := budget + k; next < len(seen.admitted) {
+			waits = append(waits, max(seen.admitted[next].Sub(left), 0))
+		}
+	}
+	if len(waits) == 0 {
+		tb.Fatalf("%d gateways converged and %d were admitted: nothing to measure", len(seen.converged), len(seen.admitted))
+	}
+	one := s.oneWrite(tb)
+	name := func(what string) string { return fmt.Sprintf("Admission/%d of %d %s", budget, gateways, what) }
+	to.against(name("converged to next admitted, p50"), milliseconds(percentile(waits, 50)), milliseconds(one), "ms", limit)
+	to.against(name("converged to next admitted, p99"), milliseconds(percentile(waits, 99)), milliseconds(one), "ms", 0)
+	to.figure(name("edit to converged"), took.Seconds(), "s")
+	to.figure(name("writes of the release"), float64(len(steps)), "requests")
+}
+
+// moments are when gateways were seen to converge and to be admitted, in order.
+type moments struct{ converged, admitted []time.Time }
+
+// follow watches a rollout until ctx ends.
+func follow(ctx context.Context, fleet, release <-chan watch.Event, target string) moments {
+	var out moments
+	converged, admitted := map[types.UID]bool{}, map[types.UID]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return out
+		case event := <-fleet:
+			gateway, ok := event.Object.(*v1alpha1.GatewayInstance)
+			if !ok || gateway.Status.Image != target || converged[gateway.UID] || !meta.IsStatusConditionTrue(gateway.Status.Conditions, v1alpha1.ConditionReady) {
+				continue
+			}
+			converged[gateway.UID] = true
+			out.converged = append(out.converged, time.Now())
+		case event := <-release:
+			release, ok := event.Object.(*v1alpha1.GatewayRelease)
+			if !ok || release.Status.Image != target || release.Status.Rollout == nil {
+				continue
+			}
+			for _, entry := range release.Status.Rollout.InFlight {
+				if !admitted[entry.UID] {
+					admitted[entry.UID] = true
+					out.admitted = append(out.admitted, time.Now())
+				}
+			}
+		}
+	}
+}
+
+// oneWrite is the median of the time that a bare client's write of a gateway's status takes, one after the other.
+func (s *station) oneWrite(tb testing.TB) time.Duration {
+	tb.Helper()
+	s.manager.Kill()
+	release := s.Release(tb)
+	former := s.former(tb, release)
+	b := newBare(tb, s.Kubeconfig)
+	var took []time.Duration
+	gateways := s.All(tb)
+	for i := range gateways[:min(len(gateways), 200)] {
+		record := movesOf(tb, &gateways[i], former, release.Status.Rollout.Attempt+1)[0]
+		started := time.Now()
+		if err := b.send(tb.Context(), record); err != nil {
+			tb.Fatal(err)
+		}
+		took = append(took, time.Since(started))
+	}
+	return percentile(took, 50)
+}
+
+func percentile(values []time.Duration, p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

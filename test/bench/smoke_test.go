@@ -1,0 +1,32 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+)
+
+// What only `make bench` runs would rot unseen. A small fleet shows that all of it works; how long it takes is of no
+// interest.
+func TestBenchmarksMeasureWhatTheySay(t *testing.T) {
+	var small report
+	measureFleet(t, &small, 20, targets{mayRequests: 3})
+	measureAdmission(t, &small, 20, 2, 0)
+	var table strings.Builder
+	if err := small.table(&table); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", &table)
+	for _, one := range small.results {
+		if !one.OK {
+			t.Errorf("%s: %g %s, want %s", one.Name, one.Value, one.Unit, one.Target)
+		}
+	}
+	for name, want := range map[string]float64{
+		"Fleet/20 requests: patch gatewayinstances/status": 40,
+		"Fleet/20 requests: patch deployments":             20,
+	} {
+		if got, _ := small.value(name); got != want {
+			t.Errorf("%s: %g, want %g", name, got, want)
+		}
+	}
+}
