@@ -83,9 +83,7 @@ func (p *property) remove(ctx context.Context, since int) error {
 	p.created = p.created[:since]
 	var errs []error
 	for _, o := range mine {
-		err := p.client.Delete(ctx, o.object, client.Preconditions{UID: &o.uid}, client.PropagationPolicy("Background"))
-		// A conflict is another object of the same name: not the demo's any more.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !meta.IsNoMatchError(err) {
+		if err := p.delete(ctx, o); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s: %w", o, err))
 		}
 	}
@@ -96,6 +94,29 @@ func (p *property) remove(ctx context.Context, since int) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// delete asks for the removal of one object. The policies that were created here may protect it, and the API server goes
+// on enforcing them for a moment after they are gone.
+func (p *property) delete(ctx context.Context, o owned) error {
+	var refused error
+	err := wait.PollUntilContextTimeout(ctx, probeEvery, servedWithin, true, func(ctx context.Context) (bool, error) {
+		err := p.client.Delete(ctx, o.object, client.Preconditions{UID: &o.uid}, client.PropagationPolicy("Background"))
+		switch {
+		// A conflict is another object of the same name: not the demo's any more.
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), meta.IsNoMatchError(err):
+			return true, nil
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			refused = err
+			return false, nil
+		default:
+			return false, err
+		}
+	})
+	if refused != nil && wait.Interrupted(err) {
+		return refused
+	}
+	return err
 }
 
 func (p *property) awaitGone(ctx context.Context, o owned) error {

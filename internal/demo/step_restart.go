@@ -64,6 +64,9 @@ func restart(ctx context.Context, s *scene, r *record) error {
 	}
 	r.note("mutatingRequests", len(sent))
 	r.note("leaseRequests", leases)
+	if leases == 0 {
+		return fmt.Errorf("the audit log was to show at least that %s takes its lease, but shows no request of it", s.managerIs)
+	}
 	if len(sent) > 0 {
 		return fmt.Errorf("no mutating request was to be sent, but %d were, the first: %s", len(sent), sent[0])
 	}

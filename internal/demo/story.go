@@ -13,7 +13,7 @@ func story() []step {
 		{
 			name: "first-rollout", title: "First rollout",
 			does: func(s *scene) string {
-				return fmt.Sprintf("kubectl create -f release-%s.yaml -f %d-gateways.yaml", s.release, fleetSize)
+				return fmt.Sprintf("kubectl create -f profile-%s.yaml -f release-%s.yaml -f %d-gateways.yaml", s.profile, s.release, fleetSize)
 			},
 			run: firstRollout,
 		},
@@ -25,7 +25,9 @@ func story() []step {
 		},
 		{name: "correction", title: "The correction: v3", does: edit("v3"), run: editTo("v3")},
 		{
-			name: "edit-while-stopped", title: "Edit to v4 while Gatehouse is down", does: edit("v4"), run: editWhileStopped,
+			name: "edit-while-stopped", title: "Edit to v4 while Gatehouse is down",
+			does: func(s *scene) string { return "kill $MANAGER; " + edit("v4")(s) + "; gatehouse manager" },
+			run:  editWhileStopped,
 		},
 		{
 			name: "profile-edit", title: "A profile edit, paced like an image",
