@@ -25,7 +25,7 @@ const (
 	hung
 )
 
-// Slow passes a request on after a while.
+// Slow passes a request on after a while; a write also when its client has left or died meanwhile.
 func Slow(d time.Duration) Fault { return Fault{delay: d} }
 
 // Fail answers a request with a status code, as the API server would, and does not pass it on. A 429 carries no

@@ -138,7 +138,7 @@ func TestASlowRequestIsPassedOnLate(t *testing.T) {
 // A client that leaves while its write is on the way does not take the write back.
 func TestADecidedWriteOutlivesItsClient(t *testing.T) {
 	b := newBench(t)
-	b.proxy.Script(faultproxy.Rule{When: faultproxy.Verb("create"), Fault: faultproxy.Lost(faultproxy.Hang())})
+	b.proxy.Script(faultproxy.Rule{When: faultproxy.Verb("create"), Fault: faultproxy.Slow(500 * time.Millisecond)})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := b.client.CoreV1().RESTClient().Post().Namespace(b.namespace).Resource("configmaps").Body([]byte(`{"metadata":{"name":"c"}}`)).SetHeader("Content-Type", "application/json").DoRaw(ctx)

@@ -173,7 +173,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		kill.strike(request.Number)
 		panic(http.ErrAbortHandler)
 	}
-	if !wait(r.Context(), fault.delay) {
+	patient := r.Context()
+	if request.Writes() { // what is on its way arrives, whoever has left meanwhile
+		patient = context.WithoutCancel(patient)
+	}
+	if !wait(patient, fault.delay) {
 		panic(http.ErrAbortHandler)
 	}
 	if fault.commit {

@@ -1,0 +1,162 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+)
+
+const (
+	// pointsEnv says which points are run: all, one as a failure prints it, or, without it, a sample.
+	pointsEnv = "GATEHOUSE_CRASH"
+	// lanesEnv is how many API servers share the work.
+	lanesEnv     = "GATEHOUSE_CRASH_LANES"
+	defaultLanes = 3
+
+	// sample is how many points of each scenario a test run takes, and enough how many have to be met in all: a run
+	// takes a write more or less, so one of the last points may find that the story is over.
+	sample = 8
+	enough = 60
+
+	// tolerated is after how many failures the rest is left.
+	tolerated = 5
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// trial is a point of a scenario.
+type trial struct {
+	scenario scenario
+	point    point
+}
+
+func (t trial) name() string {
+	return strings.ReplaceAll(t.scenario.name+"/"+t.point.String(), " ", "_")
+}
+
+// C16: killed at any write, with another replica to take over, Gatehouse reaches the state that it reaches without, and
+// on the way there it keeps the budget, rolls no gateway twice and writes nothing else.
+func TestC16CrashAnywhere(t *testing.T) {
+	lanes := defaultLanes
+	if given := os.Getenv(lanesEnv); given != "" {
+		var err error
+		if lanes, err = strconv.Atoi(given); err != nil || lanes < 1 {
+			t.Fatalf("%s=%q: write a number from 1", lanesEnv, given)
+		}
+	}
+	seed := faultproxy.Seed(t)
+	only := os.Getenv(pointsEnv)
+
+	var work []*lane
+	for range lanes {
+		work = append(work, newLane(t))
+	}
+
+	// Without a crash, each scenario's own way.
+	uninterrupted := make([]outcome, len(scenarios))
+	spread(work, scenarios, func(l *lane, s scenario) {
+		i := index(s)
+		if only != "" && only != "all" && !strings.HasPrefix(only, strings.ReplaceAll(s.name, " ", "_")+"/") {
+			return
+		}
+		t.Run(trial{s, point{}}.name(), func(t *testing.T) { uninterrupted[i] = l.play(t, s, point{}, nil) })
+	})
+	if t.Failed() {
+		t.FailNow()
+	}
+
+	var mu sync.Mutex
+	met, failed := map[string]int{}, 0
+	trials := choose(seed, only, uninterrupted)
+	spread(work, trials, func(l *lane, tr trial) {
+		mu.Lock()
+		enough := failed >= tolerated
+		mu.Unlock()
+		if enough {
+			return
+		}
+		var out outcome
+		passed := t.Run(tr.name(), func(t *testing.T) {
+			want := uninterrupted[index(tr.scenario)]
+			out = l.play(t, tr.scenario, tr.point, want.state)
+			if err := needless(tr.scenario, out.sent, want.sent); err != nil {
+				t.Error(err)
+			}
+			if t.Failed() {
+				t.Logf("to run this point alone: %s=%s", pointsEnv, tr.name())
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if out.killed {
+			met[tr.scenario.name]++
+		}
+		if !passed {
+			failed++
+		}
+	})
+	total := 0
+	for i, s := range scenarios {
+		total += met[s.name]
+		t.Logf("%-40s %3d writes without a crash; killed at %d points", s.name, uninterrupted[i].writes, met[s.name])
+	}
+	if only == "" && total < enough && failed == 0 {
+		t.Errorf("killed at %d points, want %d at least", total, enough)
+	}
+}
+
+// choose returns the points to run: all, the one that is named, or a sample by the seed.
+func choose(seed uint64, only string, uninterrupted []outcome) []trial {
+	random := rand.New(rand.NewPCG(seed, 16))
+	var chosen []trial
+	for i, s := range scenarios {
+		var points []trial
+		for write := 1; write <= uninterrupted[i].writes; write++ {
+			points = append(points, trial{s, point{write, false}}, trial{s, point{write, true}})
+		}
+		switch only {
+		case "all":
+		case "":
+			random.Shuffle(len(points), func(a, b int) { points[a], points[b] = points[b], points[a] })
+			points = points[:min(sample, len(points))]
+		default:
+			points = slices.DeleteFunc(points, func(t trial) bool { return t.name() != only })
+		}
+		chosen = append(chosen, points...)
+	}
+	return chosen
+}
+
+func index(of scenario) int {
+	return slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == of.name })
+}
+
+// spread has lanes take work off a queue, and returns when all is done.
+func spread[T any](lanes []*lane, items []T, do func(*lane, T)) {
+	queue := make(chan T, len(items))
+	for _, item := range items {
+		queue <- item
+	}
+	close(queue)
+	var working sync.WaitGroup
+	for _, l := range lanes {
+		working.Go(func() {
+			for item := range queue {
+				do(l, item)
+			}
+		})
+	}
+	working.Wait()
+}

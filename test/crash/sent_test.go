@@ -1,0 +1,110 @@
+package crash
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+	"github.com/gatehouse-dev/gatehouse/test/fleet"
+)
+
+// owned are the kinds of which gateways consist.
+func owned() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{}, &corev1.Service{}, &corev1.ServiceAccount{}, &corev1.ConfigMap{},
+		&networkingv1.NetworkPolicy{}, &rbacv1.RoleBinding{}, &policyv1.PodDisruptionBudget{},
+	}
+}
+
+// sent is how often something was written.
+type sent struct {
+	times   int // sent, whatever came of it
+	changed int // to another version
+}
+
+// sent counts writes by what was done to what, in terms that all runs have in common. What was done to a gateway that
+// is gone in the end is left out: how far it had come is chance.
+func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
+	t.Helper()
+	var revisions []client.Object
+	for _, f := range r.fleets {
+		var list appsv1.ControllerRevisionList
+		if err := r.lane.product.Client.List(t.Context(), &list, client.InNamespace(fleet.Namespace), client.MatchingLabels{v1alpha1.LabelRelease: f.Name}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			revisions = append(revisions, &list.Items[i])
+		}
+	}
+	common := r.common(revisions)
+	namespaces := r.namespaces()
+	versions := map[string]map[string]bool{}
+	out := map[string]sent{}
+	for _, w := range writes {
+		if slices.Contains(namespaces, w.Namespace) && !r.ofLive(w.Name) {
+			continue
+		}
+		if w.Verb == "create" {
+			w.Name = "" // one that was not answered, or not meant, has none
+		}
+		key := common(w.Request.String())
+		count := out[key]
+		count.times++
+		if w.Version != "" && !w.DryRun {
+			if versions[key] == nil {
+				versions[key] = map[string]bool{}
+			}
+			versions[key][w.Version] = true
+			count.changed = len(versions[key])
+		}
+		out[key] = count
+	}
+	return out
+}
+
+// ofLive says whether an object's name is that of a gateway that is there in the end, or begins with one.
+func (r *run) ofLive(name string) bool {
+	for key := range r.follows {
+		if name == key.Name || strings.HasPrefix(name, key.Name+"-") {
+			return true
+		}
+	}
+	return false
+}
+
+// repeats is how many more times than without a crash one thing may be sent: the write whose answer was lost, and one
+// that changes nothing, by a manager that cannot know what the last one has applied.
+const repeats = 2
+
+// needless says which writes an uninterrupted run would not have needed, but for retries. How often a release's status
+// is written is left open: it tells progress, in more or fewer steps.
+func needless(s scenario, got, want map[string]sent) error {
+	var found []string
+	for key, count := range got {
+		expected, known := want[key]
+		switch told := strings.Contains(key, "gatewayreleases.gatehouse.dev/status"); {
+		case !known:
+			found = append(found, key+": never without a crash")
+		case told || s.loose:
+		case count.times > expected.times+repeats:
+			found = append(found, fmt.Sprintf("%s: sent %d times, without a crash %d", key, count.times, expected.times))
+		case count.changed > expected.changed && !strings.Contains(key, "/status"):
+			found = append(found, fmt.Sprintf("%s: changed %d times, without a crash %d", key, count.changed, expected.changed))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return fmt.Errorf("writes that an uninterrupted run does not need:\n%s", strings.Join(found, "\n"))
+}
