@@ -24,6 +24,12 @@ demo: bin/gatehouse bin/devcluster ## watch one edit reach forty gateways on an 
 test: bin/gatehouse bin/devcluster lint ## prove it: every test, on a real Kubernetes, with the race detector
 	CI=$(or $(CI),true) go test -race -timeout 20m $(TEST) ./...
 
+# 600 points; LANES API servers share them.
+LANES ?= 3
+.PHONY: crash
+crash: bin/gatehouse bin/devcluster ## kill the manager before and after every single write of eight stories (half an hour)
+	CI=$(or $(CI),true) GATEHOUSE_CRASH=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run C16 ./test/crash
+
 .PHONY: lint
 lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which
 	@unformatted=$$(gofmt -l api cmd config devcluster internal test); \

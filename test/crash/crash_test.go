@@ -24,7 +24,7 @@ const (
 
 	// sample is how many points of each scenario a test run takes, and enough how many have to be met in all: a run
 	// takes a write more or less, so one of the last points may find that the story is over.
-	sample = 8
+	sample = 9
 	enough = 60
 
 	// tolerated is after how many failures the rest is left.

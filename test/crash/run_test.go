@@ -102,6 +102,7 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 	r := &run{scenario: s, lane: l, follows: map[client.ObjectKey]int{}, pushed: map[string]image.Digest{}, digests: map[string]string{}}
 	leader := l.staff(t)
 	t.Cleanup(func() {
+		leader.proxy.Spare()
 		if t.Failed() {
 			l.tell(t)
 		}
@@ -130,6 +131,7 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 	eventually.Succeeds(t, patience, func() error { return s.end(t, r) })
 	l.rests(t)
 
+	leader.proxy.Spare()
 	out := outcome{killed: leader.proxy.Killed()}
 	eventually.Succeeds(t, patience/4, func() error {
 		out.state = r.stored(t)

@@ -132,6 +132,7 @@ var scenarios = []scenario{
 			f.SetImage(t, r.image(t, "v2"))
 			r.somebodyRuns(t, "v2")
 			for n := range 2 {
+				r.lane.watcher.unbudgeted(f.Gateways[n])
 				f.EditGateway(t, n, func(g *v1alpha1.GatewayInstance) {
 					g.Spec.Config["gateway.toml"] = "listen = 9090\n"
 					g.Spec.Replicas = ptr.To[int32](2)
@@ -190,6 +191,7 @@ func (r *run) add(t *testing.T, name string) {
 	t.Helper()
 	f := r.fleet()
 	key := client.ObjectKey{Namespace: f.Namespaces[0], Name: name}
+	r.lane.watcher.unbudgeted(key)
 	f.Make(t, &v1alpha1.GatewayInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
 		Spec:       v1alpha1.GatewayInstanceSpec{ReleaseRef: v1alpha1.ReleaseReference{Name: f.Name}},

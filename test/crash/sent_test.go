@@ -29,7 +29,7 @@ func owned() []client.Object {
 // sent is how often something was written.
 type sent struct {
 	times   int // sent, whatever came of it
-	changed int // to another version
+	changed int // to another version, or generation of what has one
 }
 
 // sent counts writes by what was done to what, in terms that all runs have in common. What was done to a gateway that
@@ -51,7 +51,7 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 	versions := map[string]map[string]bool{}
 	out := map[string]sent{}
 	for _, w := range writes {
-		if slices.Contains(namespaces, w.Namespace) && !r.ofLive(w.Name) {
+		if slices.Contains(namespaces, w.Namespace) && !r.ofLive(w.Namespace, w.Name) {
 			continue
 		}
 		if w.Verb == "create" {
@@ -64,7 +64,11 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 			if versions[key] == nil {
 				versions[key] = map[string]bool{}
 			}
-			versions[key][w.Version] = true
+			version := w.Version
+			if w.Generation > 0 { // a Deployment's version moves with its status too
+				version = fmt.Sprint("generation ", w.Generation)
+			}
+			versions[key][version] = true
 			count.changed = len(versions[key])
 		}
 		out[key] = count
@@ -73,9 +77,9 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 }
 
 // ofLive says whether an object's name is that of a gateway that is there in the end, or begins with one.
-func (r *run) ofLive(name string) bool {
+func (r *run) ofLive(namespace, name string) bool {
 	for key := range r.follows {
-		if name == key.Name || strings.HasPrefix(name, key.Name+"-") {
+		if namespace == key.Namespace && (name == key.Name || strings.HasPrefix(name, key.Name+"-") || strings.HasPrefix(name, key.Name+".")) {
 			return true
 		}
 	}

@@ -119,7 +119,7 @@ func (r *run) common(objects []client.Object) func(string) string {
 //   - the inputs annotation, a hash in which the gateway's UID is, and of an applied object's mark the UID and the hash
 //     (the generation stays);
 //   - in a scenario in which it is chance what a gateway meets on its way (loose): how many generations its Deployment
-//     has had, and the numbers of attempts. The order within a fleet goes by UIDs, so which gateways an edit finds moved
+//     has had, the numbers of attempts, and how a gateway stood when it was admitted. The order within a fleet goes by UIDs, so which gateways an edit finds moved
 //     already differs from run to run, with or without a crash.
 func (r *run) forget(content any) {
 	switch content := content.(type) {
@@ -139,7 +139,7 @@ func (r *run) forget(content any) {
 			content["mark"] = marked.ReplaceAllString(mark, "$1")
 		}
 		if r.scenario.loose {
-			for _, key := range []string{"mark", "attempt", "stableAttempt", v1alpha1.AnnotationAttempt} {
+			for _, key := range []string{"mark", "attempt", "stableAttempt", "wasReady", "install", v1alpha1.AnnotationAttempt} {
 				delete(content, key)
 			}
 			metadata, _ := content["metadata"].(map[string]any)

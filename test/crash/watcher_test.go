@@ -34,6 +34,7 @@ type watcher struct {
 
 	mu       sync.Mutex
 	bad      map[string]bool // digests whose pods never become ready
+	exempt   map[string]bool // gateways that use no budget
 	budget   int
 	gateways map[types.UID]*history
 	broken   []string // promises
@@ -57,7 +58,7 @@ func watch(t *testing.T, config *rest.Config) *watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{client: c, bad: map[string]bool{}, gateways: map[types.UID]*history{}}
+	w := &watcher{client: c, bad: map[string]bool{}, exempt: map[string]bool{}, gateways: map[types.UID]*history{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	stream, err := c.Watch(ctx, &appsv1.DeploymentList{})
 	if err != nil {
@@ -90,6 +91,7 @@ func (w *watcher) begin(budget int) {
 	defer w.mu.Unlock()
 	w.budget, w.broken = budget, nil
 	clear(w.bad)
+	clear(w.exempt)
 }
 
 // never makes pods of a digest stay unready.
@@ -97,6 +99,14 @@ func (w *watcher) never(digest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bad[digest] = true
+}
+
+// unbudgeted says that a gateway may move besides the budget, because it is not Ready when it is admitted: a tenant has
+// just created or changed it, which happens at once and outside of the window.
+func (w *watcher) unbudgeted(gateway client.ObjectKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.exempt[gateway.String()] = true
 }
 
 // verdict is which promises were broken since begin.
@@ -151,7 +161,7 @@ func (w *watcher) hold(h *history, d *appsv1.Deployment) {
 	}
 	revision, release := d.Annotations[v1alpha1.AnnotationRevision], d.Annotations[v1alpha1.AnnotationRevisionRelease]
 	if h.available && revision != h.revision {
-		h.moving = true
+		h.moving = !w.exempt[h.name]
 	}
 	h.revision, h.release = revision, release
 	if current(d) {
