@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/auditlog"
 	"github.com/gatehouse-dev/gatehouse/internal/kwokstage"
 )
 
@@ -100,7 +101,7 @@ func (st *stage) set(ctx context.Context, say func(string)) (err error) {
 		s.pace = real
 	}
 	if s.kubernetes.auditLog != "" {
-		s.audit = &auditLog{file: s.kubernetes.auditLog, config: s.kubernetes.config}
+		s.audit = &auditlog.Log{File: s.kubernetes.auditLog, Config: s.kubernetes.config}
 	}
 
 	say("pushing images to a registry")

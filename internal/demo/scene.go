@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/auditlog"
 )
 
 // scene is what the steps act on.
@@ -28,8 +29,8 @@ type scene struct {
 	plainHTTP  bool
 	pace       pace
 	manager    *manager
-	managerIs  string    // its user name
-	audit      *auditLog // nil if the cluster's cannot be read
+	managerIs  string        // its user name
+	audit      *auditlog.Log // nil if the cluster's cannot be read
 	fleet      *fleet
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/auditlog"
 )
 
 const passedWithin = time.Minute
@@ -26,8 +27,9 @@ func restart(ctx context.Context, s *scene, r *record) error {
 	if err != nil {
 		return err
 	}
+	var mark auditlog.Mark
 	if s.audit != nil {
-		if _, err := s.audit.next(ctx, s.managerIs); err != nil {
+		if _, mark, err = s.audit.Read(ctx, 0); err != nil {
 			return err
 		}
 	}
@@ -58,7 +60,7 @@ func restart(ctx context.Context, s *scene, r *record) error {
 		r.seen = fmt.Sprintf("%d passes, and none of %d objects changed (this cluster's audit log cannot be read)", passes, len(after))
 		return nil
 	}
-	sent, leases, err := s.sent(ctx)
+	sent, leases, err := s.sent(ctx, mark)
 	if err != nil {
 		return err
 	}
@@ -74,18 +76,20 @@ func restart(ctx context.Context, s *scene, r *record) error {
 	return nil
 }
 
-// sent are the manager's mutating requests since the last look, less those about who leads.
-func (s *scene) sent(ctx context.Context) (sent []request, leases int, err error) {
-	all, err := s.audit.next(ctx, s.managerIs)
+// sent are the manager's mutating requests since a mark, less those about who leads.
+func (s *scene) sent(ctx context.Context, since auditlog.Mark) (sent []auditlog.Event, leases int, err error) {
+	all, _, err := s.audit.Read(ctx, since)
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, r := range all {
-		if r.ObjectRef.Resource == "leases" || (r.ObjectRef.Resource == "events" && r.ObjectRef.Namespace == systemNamespace) {
+	for _, e := range all {
+		switch {
+		case e.User != s.managerIs:
+		case e.Resource == "leases", e.Resource == "events" && e.Namespace == systemNamespace:
 			leases++
-			continue
+		default:
+			sent = append(sent, e)
 		}
-		sent = append(sent, r)
 	}
 	return sent, leases, nil
 }

@@ -21,6 +21,7 @@ var rooms = []struct {
 	{"api/v1alpha1", nil},
 	{"config", nil},
 	{"internal/kwokstage", nil},
+	{"internal/auditlog", nil},
 	{"internal/image", nil},
 	{"internal/registry", []string{"internal/image"}},
 	{"internal/wake", []string{"api/v1alpha1"}},
@@ -30,7 +31,7 @@ var rooms = []struct {
 	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/outcome", "internal/release", "internal/gateway"}},
-	{"internal/demo", []string{"api/v1alpha1", "config", "internal/image", "internal/kwokstage"}},
+	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/image", "internal/kwokstage"}},
 	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/image", "internal/registry"}},
 }
 

@@ -1,0 +1,159 @@
+// Package auditlog reads the API server's own record of mutating requests, so that the demo and the tests count what was
+// sent from the server's side and not from the sender's.
+package auditlog
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Event is one mutating request as the API server saw it, whatever came
+// of it: refused, failed, without effect and dry runs included.
+type Event struct {
+	Time        time.Time // when the request arrived
+	UserAgent   string
+	User        string // for a service account system:serviceaccount:NAMESPACE:NAME; of an impersonated request the impersonator
+	AsUser      string // who was impersonated, if anybody
+	Verb        string // create, update, patch, delete, deletecollection
+	APIGroup    string // empty for the core group
+	Resource    string // plural
+	Subresource string
+	Namespace   string
+	Name        string
+	RequestURI  string // with its query: fieldManager, dryRun
+	Code        int    // HTTP status
+}
+
+func (e Event) String() string {
+	resource := strings.TrimSuffix(e.Resource+"."+e.APIGroup, ".")
+	if e.Subresource != "" {
+		resource += "/" + e.Subresource
+	}
+	return fmt.Sprintf("%s %s %s/%s by %q (%s): %d", e.Verb, resource, e.Namespace, e.Name, e.UserAgent, e.User, e.Code)
+}
+
+// Mark is a moment in the audit log. The zero Mark is its beginning.
+type Mark int64
+
+// Log is the audit log of a devcluster.
+type Log struct {
+	// File is where the API server writes it, a JSON object a line.
+	File string
+	// Config is for the request by which Read finds the end.
+	Config *rest.Config
+}
+
+const (
+	fencePrefix  = "gatehouse-audit-fence/"
+	fenceTimeout = 10 * time.Second
+	fencePoll    = 2 * time.Millisecond
+)
+
+// Read returns the events from a mark to now, in the order they were answered, and the mark of now. The server writes an
+// event a moment after its answer; so that none of an answered request is missed, Read sends a request of its own and
+// reads up to it.
+func (l Log) Read(ctx context.Context, since Mark) ([]Event, Mark, error) {
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	fence, err := l.fence(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("audit log: %w", err)
+	}
+	file, err := os.Open(l.File)
+	if err != nil {
+		return nil, 0, fmt.Errorf("audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Seek(int64(since), io.SeekStart); err != nil {
+		return nil, 0, fmt.Errorf("audit log: %w", err)
+	}
+	lines := bufio.NewReader(file)
+	ticker := time.NewTicker(fencePoll)
+	defer ticker.Stop()
+	var events []Event
+	var line []byte // may come in parts
+	end := since
+	for {
+		part, err := lines.ReadBytes('\n')
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			event, err := parse(line)
+			if err != nil {
+				return nil, 0, err
+			}
+			end += Mark(len(line))
+			line = line[:0]
+			if event.UserAgent == fence {
+				return events, end, nil
+			}
+			if !strings.HasPrefix(event.UserAgent, fencePrefix) {
+				events = append(events, event)
+			}
+		case errors.Is(err, io.EOF):
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return nil, 0, fmt.Errorf("audit log: the request sent to find its end did not appear: %w", ctx.Err())
+			}
+		default:
+			return nil, 0, fmt.Errorf("audit log: %w", err)
+		}
+	}
+}
+
+// fence sends a request that changes nothing and can be found again by its user agent.
+func (l Log) fence(ctx context.Context) (userAgent string, err error) {
+	config := rest.CopyConfig(l.Config)
+	config.UserAgent = fencePrefix + rand.String(10)
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", err
+	}
+	_, err = c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	return config.UserAgent, err
+}
+
+func parse(line []byte) (Event, error) {
+	var raw struct {
+		RequestReceivedTimestamp time.Time                  `json:"requestReceivedTimestamp"`
+		UserAgent                string                     `json:"userAgent"`
+		User                     authenticationv1.UserInfo  `json:"user"`
+		ImpersonatedUser         *authenticationv1.UserInfo `json:"impersonatedUser"`
+		Verb                     string                     `json:"verb"`
+		RequestURI               string                     `json:"requestURI"`
+		ObjectRef                struct {
+			APIGroup, Resource, Subresource, Namespace, Name string
+		} `json:"objectRef"`
+		ResponseStatus struct {
+			Code int `json:"code"`
+		} `json:"responseStatus"`
+	}
+	if err := json.Unmarshal(line, &raw); err != nil {
+		return Event{}, fmt.Errorf("audit log: line %q: %w", bytes.TrimSpace(line), err)
+	}
+	e := Event{
+		Time: raw.RequestReceivedTimestamp, UserAgent: raw.UserAgent, User: raw.User.Username,
+		Verb: raw.Verb, RequestURI: raw.RequestURI, Code: raw.ResponseStatus.Code,
+		APIGroup: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource, Subresource: raw.ObjectRef.Subresource,
+		Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
+	}
+	if raw.ImpersonatedUser != nil {
+		e.AsUser = raw.ImpersonatedUser.Username
+	}
+	return e, nil
+}
