@@ -27,9 +27,10 @@ type Config struct {
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
 
-	// MetricsAddress and ProbeAddress are host:port; "0" serves none.
+	// MetricsAddress, ProbeAddress and ProfileAddress are host:port; "0" serves none.
 	MetricsAddress string
 	ProbeAddress   string
+	ProfileAddress string
 
 	// QPS and Burst bound this process's requests to the API server.
 	QPS   float32
@@ -55,6 +56,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.RetryPeriod, "retry-period", 2*time.Second, "how often the lease is tried")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 serves none")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 serves none")
+	flags.StringVar(&c.ProfileAddress, "pprof-bind-address", "0", "address of /debug/pprof, which needs no password: a loopback address; 0 serves none")
 	flags.Float32Var(&c.QPS, "kube-api-qps", 500, "requests per second to the API server")
 	flags.IntVar(&c.Burst, "kube-api-burst", 1000, "requests to the API server at once")
 	flags.IntVar(&c.Workers, "workers", 16, "gateways passed over at once")

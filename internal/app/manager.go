@@ -65,12 +65,15 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &process{config: config, rest: rest, log: log}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	if err := serve(ctx, config.MetricsAddress, metricsHandler(p), failed); err != nil {
 		return fmt.Errorf("--metrics-bind-address %s: %w", config.MetricsAddress, err)
 	}
 	if err := serve(ctx, config.ProbeAddress, probes(&p.ready), failed); err != nil {
 		return fmt.Errorf("--health-probe-bind-address %s: %w", config.ProbeAddress, err)
+	}
+	if err := serve(ctx, config.ProfileAddress, profiles(), failed); err != nil {
+		return fmt.Errorf("--pprof-bind-address %s: %w", config.ProfileAddress, err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- p.lead(ctx) }()

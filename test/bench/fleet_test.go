@@ -58,9 +58,12 @@ func measureFleet(tb testing.TB, to *report, gateways int, t targets) {
 	passes := s.manager.Passes(tb)
 	v2 := s.Push(tb, "v2")
 	started := time.Now()
+	profiled := s.processor(tb, fmt.Sprintf("rollout-%d", gateways))
 	took, steps := s.roll(tb, "v2", v2)
+	profiled()
 	made := s.manager.Rest(tb, patience)
 	after := usageOf(tb, s.manager.PID())
+	s.memory(tb, fmt.Sprintf("rollout-%d", gateways))
 	sent := s.sent(tb, started)
 	s.ConvergedWithin(tb, v2, time.Minute)
 
@@ -186,10 +189,12 @@ type restarted struct {
 func (s *station) restart(tb testing.TB) restarted {
 	tb.Helper()
 	started := time.Now()
-	s.manager = manager.Start(tb, s.Manager("gatehouse-0", arguments...))
+	s.manager = manager.Start(tb, s.Manager("gatehouse-0", s.arguments()...))
 	s.manager.Ready(tb)
 	ready := time.Since(started)
 	s.manager.PassedAgain(tb, manager.Passes{}, 1, len(s.Gateways), patience)
 	s.manager.Rest(tb, patience)
-	return restarted{ready: ready, sent: len(s.sent(tb, started)), used: usageOf(tb, s.manager.PID())}
+	used := usageOf(tb, s.manager.PID())
+	s.memory(tb, fmt.Sprintf("restart-%d", len(s.Gateways)))
+	return restarted{ready: ready, sent: len(s.sent(tb, started)), used: used}
 }

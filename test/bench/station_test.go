@@ -27,6 +27,7 @@ type station struct {
 	kubernetes  client.WithWatch
 	deployments *deployments
 	manager     *manager.Manager
+	profiler
 	// empty is what the manager had used before there was anything.
 	empty usage
 }
@@ -53,11 +54,11 @@ func newStation(tb testing.TB, gateways int, change func(*v1alpha1.GatewayReleas
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &station{deployments: playDeployments(tb, c.Config)}
+	s := &station{deployments: playDeployments(tb, c.Config), profiler: newProfiler(tb)}
 	if s.kubernetes, err = fleet.NewClient(c.Config); err != nil {
 		tb.Fatal(err)
 	}
-	s.manager = manager.Start(tb, installation.Manager("gatehouse-0", arguments...))
+	s.manager = manager.Start(tb, installation.Manager("gatehouse-0", s.arguments()...))
 	s.manager.Ready(tb)
 	s.manager.Rest(tb, patience)
 	s.empty = usageOf(tb, s.manager.PID())
