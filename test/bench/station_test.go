@@ -63,7 +63,15 @@ func newStation(tb testing.TB, gateways int, change func(*v1alpha1.GatewayReleas
 	s.manager.Rest(tb, patience)
 	s.empty = usageOf(tb, s.manager.PID())
 
-	s.Fleet = fleet.New(tb, installation, fleet.Options{Namespaces: min(gateways, namespaces), Release: change, Keep: true})
+	s.Fleet = fleet.New(tb, installation, fleet.Options{
+		Namespaces: min(gateways, namespaces), Keep: true,
+		Release: func(release *v1alpha1.GatewayRelease) {
+			release.Spec.Rollout.ProgressDeadline = &metav1.Duration{Duration: time.Hour} // a busy machine is no failure
+			if change != nil {
+				change(release)
+			}
+		},
+	})
 	s.populate(tb, gateways)
 	s.ConvergedWithin(tb, s.V1, patience)
 	s.manager.Rest(tb, patience)
