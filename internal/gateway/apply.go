@@ -75,7 +75,7 @@ func (r *reconciler) applyOne(ctx context.Context, work *work, next change) erro
 }
 
 func typed(owned ownedKind, answer *unstructured.Unstructured) (client.Object, error) {
-	out := kindOf(owned.kind).object
+	out := owned.object()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(answer.Object, out); err != nil {
 		return nil, fmt.Errorf("read what the API server made of %s %s: %w", owned.kind.Kind, answer.GetName(), err)
 	}

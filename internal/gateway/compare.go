@@ -91,7 +91,7 @@ func (r *reconciler) find(ctx context.Context, work *work, key id, object manife
 	if live, found := work.live[key]; found {
 		return live, nil
 	}
-	live := kindOf(object.Kind).object
+	live := kindOf(object.Kind).object()
 	if err := r.localLive.Get(ctx, object.Key, live); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil

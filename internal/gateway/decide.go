@@ -79,10 +79,11 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	return course{revision: given, notice: notice}, nil
 }
 
-// release reads the gateway's release; nil when there is none.
+// release reads the gateway's release; nil when there is none. It is not copied, for the window of a large fleet is large
+// and every pass reads it: nobody modifies it.
 func (r *reconciler) release(ctx context.Context, name string) (*v1alpha1.GatewayRelease, error) {
 	release := &v1alpha1.GatewayRelease{}
-	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, release); err != nil {
+	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, release, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -96,7 +97,7 @@ func (r *reconciler) release(ctx context.Context, name string) (*v1alpha1.Gatewa
 func (r *reconciler) revision(ctx context.Context, name string) (revision.Revision, error) {
 	stored := &appsv1.ControllerRevision{}
 	key := client.ObjectKey{Namespace: r.namespace, Name: name}
-	err := r.hub.Get(ctx, key, stored)
+	err := r.hub.Get(ctx, key, stored, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		err = r.hubLive.Get(ctx, key, stored)
 	}
@@ -123,7 +124,7 @@ func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInsta
 	}
 	profile := &v1alpha1.GatewayProfile{}
 	name := release.Spec.ProfileRef.Name
-	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, profile); err != nil {
+	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, profile, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return outcome.Terminal(v1alpha1.ReasonProfileNotFound, fmt.Errorf(
 				"GatewayProfile %s of release %s does not exist; create it. What runs keeps running", name, release.Name))
@@ -141,7 +142,7 @@ func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInsta
 				"GatewayProfile %s: spec.allowedNamespaces.selector is no label selector; correct it", name))
 		}
 		namespace := &corev1.Namespace{}
-		if err := r.hub.Get(ctx, client.ObjectKey{Name: gateway.Namespace}, namespace); err != nil {
+		if err := r.hub.Get(ctx, client.ObjectKey{Name: gateway.Namespace}, namespace, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("read Namespace %s: %w", gateway.Namespace, err)
 		}
 		if selector.Matches(labels.Set(namespace.Labels)) {

@@ -26,59 +26,72 @@ import (
 
 // ownedKind is a kind of object that a gateway may have.
 type ownedKind struct {
-	kind   schema.GroupVersionKind
-	object client.Object
-	list   client.ObjectList
+	kind schema.GroupVersionKind
+	// object and list make empty ones.
+	object func() client.Object
+	list   func() client.ObjectList
 	// decided are the fields in which nobody else has a say.
 	decided [][]string
 	// content is what counts of a kind that has no generation; nil for one that has.
 	content func(client.Object) any
 }
 
+func empty[T any, P interface {
+	*T
+	client.Object
+}]() client.Object {
+	return P(new(T))
+}
+
+func emptyList[T any, P interface {
+	*T
+	client.ObjectList
+}]() client.ObjectList {
+	return P(new(T))
+}
+
 // ownedKinds are all of them. Somebody else's additions to an object that has no generation are not looked at: only
 // what Gatehouse sets counts, so that a controller which annotates Services causes no writes here.
-func ownedKinds() []ownedKind {
-	return []ownedKind{
-		{kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), object: &appsv1.Deployment{}, list: &appsv1.DeploymentList{}, decided: [][]string{{"spec"}}},
-		{kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), object: &networkingv1.NetworkPolicy{}, list: &networkingv1.NetworkPolicyList{}, decided: [][]string{{"spec"}}},
-		{kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), object: &policyv1.PodDisruptionBudget{}, list: &policyv1.PodDisruptionBudgetList{}, decided: [][]string{{"spec"}}},
-		{
-			kind: corev1.SchemeGroupVersion.WithKind("Service"), object: &corev1.Service{}, list: &corev1.ServiceList{},
-			decided: [][]string{{"spec", "ports"}, {"spec", "selector"}}, // the rest is the cluster's: addresses, families
-			content: func(o client.Object) any {
-				spec := o.(*corev1.Service).Spec
-				ports := []any{}
-				for _, p := range spec.Ports {
-					ports = append(ports, []any{p.Name, p.Protocol, p.Port, p.TargetPort.String(), p.AppProtocol})
-				}
-				return []any{spec.Type, spec.Selector, ports}
-			},
+var ownedKinds = []ownedKind{
+	{kind: appsv1.SchemeGroupVersion.WithKind("Deployment"), object: empty[appsv1.Deployment], list: emptyList[appsv1.DeploymentList], decided: [][]string{{"spec"}}},
+	{kind: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), object: empty[networkingv1.NetworkPolicy], list: emptyList[networkingv1.NetworkPolicyList], decided: [][]string{{"spec"}}},
+	{kind: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), object: empty[policyv1.PodDisruptionBudget], list: emptyList[policyv1.PodDisruptionBudgetList], decided: [][]string{{"spec"}}},
+	{
+		kind: corev1.SchemeGroupVersion.WithKind("Service"), object: empty[corev1.Service], list: emptyList[corev1.ServiceList],
+		decided: [][]string{{"spec", "ports"}, {"spec", "selector"}}, // the rest is the cluster's: addresses, families
+		content: func(o client.Object) any {
+			spec := o.(*corev1.Service).Spec
+			ports := []any{}
+			for _, p := range spec.Ports {
+				ports = append(ports, []any{p.Name, p.Protocol, p.Port, p.TargetPort.String(), p.AppProtocol})
+			}
+			return []any{spec.Type, spec.Selector, ports}
 		},
-		{
-			kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), object: &corev1.ServiceAccount{}, list: &corev1.ServiceAccountList{},
-			content: func(o client.Object) any {
-				return []any{o.(*corev1.ServiceAccount).AutomountServiceAccountToken, o.GetAnnotations()}
-			},
+	},
+	{
+		kind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), object: empty[corev1.ServiceAccount], list: emptyList[corev1.ServiceAccountList],
+		content: func(o client.Object) any {
+			return []any{o.(*corev1.ServiceAccount).AutomountServiceAccountToken, o.GetAnnotations()}
 		},
-		{
-			kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), object: &corev1.ConfigMap{}, list: &corev1.ConfigMapList{},
-			decided: [][]string{{"data"}, {"binaryData"}},
-			content: func(o client.Object) any {
-				return []any{o.(*corev1.ConfigMap).Data, o.(*corev1.ConfigMap).BinaryData}
-			},
+	},
+	{
+		kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), object: empty[corev1.ConfigMap], list: emptyList[corev1.ConfigMapList],
+		decided: [][]string{{"data"}, {"binaryData"}},
+		content: func(o client.Object) any {
+			return []any{o.(*corev1.ConfigMap).Data, o.(*corev1.ConfigMap).BinaryData}
 		},
-		{
-			kind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), object: &rbacv1.RoleBinding{}, list: &rbacv1.RoleBindingList{},
-			content: func(o client.Object) any {
-				binding := o.(*rbacv1.RoleBinding)
-				return []any{binding.RoleRef, binding.Subjects}
-			},
+	},
+	{
+		kind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), object: empty[rbacv1.RoleBinding], list: emptyList[rbacv1.RoleBindingList],
+		content: func(o client.Object) any {
+			binding := o.(*rbacv1.RoleBinding)
+			return []any{binding.RoleRef, binding.Subjects}
 		},
-	}
+	},
 }
 
 func kindOf(kind schema.GroupVersionKind) ownedKind {
-	for _, owned := range ownedKinds() {
+	for _, owned := range ownedKinds {
 		if owned.kind == kind {
 			return owned
 		}
@@ -108,16 +121,18 @@ func (work *work) deployment() *appsv1.Deployment {
 	return nil
 }
 
-// look reads what lives of the gateway, from caches alone. What bears its label and is controlled by something else is
-// not the gateway's; that it has the name of something of the gateway's comes out when they are compared.
+// look reads what lives of the gateway, from caches alone. It is not copied: nobody modifies it. What bears the gateway's
+// label and is controlled by something else is not the gateway's; that it has the name of something of the gateway's
+// comes out when they are compared.
 func (r *reconciler) look(ctx context.Context, work *work) error {
 	gateway := work.gateway
 	work.live, work.marks = objects{}, marks{}
-	for _, owned := range ownedKinds() {
-		if err := r.local.List(ctx, owned.list, client.InNamespace(gateway.Namespace), client.MatchingFields{indexGateway: gateway.Name}); err != nil {
+	for _, owned := range ownedKinds {
+		list := owned.list()
+		if err := r.local.List(ctx, list, client.UnsafeDisableDeepCopy, client.InNamespace(gateway.Namespace), client.MatchingFields{indexGateway: gateway.Name}); err != nil {
 			return fmt.Errorf("list %ss of the gateway: %w", owned.kind.Kind, err)
 		}
-		err := meta.EachListItem(owned.list, func(item runtime.Object) error {
+		err := meta.EachListItem(list, func(item runtime.Object) error {
 			object := item.(client.Object)
 			if owner := metav1.GetControllerOf(object); owner == nil || owner.UID == gateway.UID {
 				work.live[id{owned.kind.Kind, object.GetName()}] = object
@@ -129,7 +144,7 @@ func (r *reconciler) look(ctx context.Context, work *work) error {
 		}
 	}
 	pods := &corev1.PodList{}
-	if err := r.local.List(ctx, pods, client.InNamespace(gateway.Namespace), client.MatchingFields{indexGateway: gateway.Name}); err != nil {
+	if err := r.local.List(ctx, pods, client.UnsafeDisableDeepCopy, client.InNamespace(gateway.Namespace), client.MatchingFields{indexGateway: gateway.Name}); err != nil {
 		return fmt.Errorf("list Pods of the gateway: %w", err)
 	}
 	work.pods = pods.Items

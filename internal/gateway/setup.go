@@ -78,8 +78,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		WatchesRawSource(source.Kind[client.Object](hub, &appsv1.ControllerRevision{}, r.revisionHandler(), made)).
 		WatchesRawSource(source.Kind[client.Object](hub, &corev1.Namespace{}, r.namespaceHandler(), relabelled)).
 		WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), &corev1.Pod{}, labelHandler(), stuckChanged))
-	for _, owned := range ownedKinds() {
-		set = set.WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), owned.object, labelHandler()))
+	for _, owned := range ownedKinds {
+		set = set.WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), owned.object(), labelHandler()))
 	}
 	err := set.
 		WithOptions(controller.Options{
@@ -141,8 +141,8 @@ func addIndexes(ctx context.Context, hub, local client.FieldIndexer) error {
 		}},
 		{local, &corev1.Pod{}, indexGateway, byLabel},
 	}
-	for _, owned := range ownedKinds() {
-		indexes = append(indexes, index{local, owned.object, indexGateway, byLabel})
+	for _, owned := range ownedKinds {
+		indexes = append(indexes, index{local, owned.object(), indexGateway, byLabel})
 	}
 	for _, i := range indexes {
 		if err := i.indexer.IndexField(ctx, i.kind, i.name, i.values); err != nil {

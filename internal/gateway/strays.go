@@ -18,7 +18,7 @@ import (
 // run unverified. It alters nothing that runs, and is sent only if there is such a field. It returns the version to
 // apply to.
 func (r *reconciler) claimStrays(ctx context.Context, next change) (string, error) {
-	live := kindOf(next.object.Kind).object // past the cache, which keeps no field owners
+	live := kindOf(next.object.Kind).object() // past the cache, which keeps no field owners
 	if err := r.localLive.Get(ctx, next.object.Key, live); err != nil {
 		return "", fmt.Errorf("read %s: %w", next.key, err)
 	}

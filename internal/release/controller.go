@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -15,7 +16,7 @@ import (
 // controllerName is how the controller is called in metrics, events and logs.
 const controllerName = "release"
 
-// reconciler moves releases. It holds no state of its own.
+// reconciler moves releases. What it remembers saves it requests that would be refused, and decides nothing.
 type reconciler struct {
 	client    client.Client
 	live      client.Reader
@@ -24,6 +25,7 @@ type reconciler struct {
 	namespace string
 	finisher  *outcome.Finisher
 	metrics   *metrics
+	memory    *memory
 	// fleetVersion is the resource version up to which the cache of gateways has caught up.
 	fleetVersion func() string
 }
@@ -33,11 +35,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	release := &v1alpha1.GatewayRelease{}
 	if err := r.client.Get(ctx, request.NamespacedName, release); err != nil {
 		r.metrics.forget(request.Name) // read again before the next pass counts anything
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(request.Name)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !release.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil // its gateways keep running and say so
 	}
+	if r.memory.behind(release) {
+		return reconcile.Result{RequeueAfter: behindRetry}, nil
+	}
+	version := release.ResourceVersion
 	pass := r.finisher.Begin(release)
 	before := *release.Status.DeepCopy()
 
@@ -63,6 +72,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	announce(ctx, pass, release, before)
 	r.metrics.observe(release)
 	result, err := pass.Finish(ctx, verdict, outcome.WakeAt(wake), outcome.WakeAt(found.wake))
+	if release.ResourceVersion != version {
+		r.memory.wrote(release)
+	}
 	if err != nil {
 		return result, err
 	}

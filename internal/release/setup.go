@@ -70,6 +70,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		pool:         d.Pool,
 		namespace:    d.Namespace,
 		metrics:      metrics,
+		memory:       newMemory(d.Clock),
 		fleetVersion: gateways.LastStoreSyncResourceVersion,
 		finisher: &outcome.Finisher{
 			Client:     d.Client,
@@ -84,7 +85,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	err = builder.ControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&v1alpha1.GatewayRelease{}, builder.WithPredicates(wake.Asked)).
-		Watches(&v1alpha1.GatewayInstance{}, gatewayHandler()).
+		Watches(&v1alpha1.GatewayInstance{}, r.gatewayHandler()).
 		Watches(&v1alpha1.GatewayProfile{}, r.dependants(indexProfile), builder.WithPredicates(contentChanged)).
 		Watches(&corev1.Secret{}, r.dependants(indexSecret), builder.WithPredicates(r.ownNamespace(), contentChanged)).
 		Watches(&corev1.ConfigMap{}, r.dependants(indexConfigMap), builder.WithPredicates(r.ownNamespace(), contentChanged)).

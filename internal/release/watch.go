@@ -79,23 +79,46 @@ func revisionHandler() handler.EventHandler {
 	})
 }
 
-// burst is how long a release waits for more news of its fleet after some: gateways that were admitted together report
-// together, and one pass over all of them writes one status.
-const burst = 50 * time.Millisecond
+// How long a release waits for more news of its fleet after some: gateways that were admitted together report together,
+// and one pass over all of them writes one status. The more are under way, the more there is to wait for; a few are not
+// kept waiting, because the next ones wait for them.
+const (
+	leastBurst = 5 * time.Millisecond
+	mostBurst  = 50 * time.Millisecond
+	burstEach  = mostBurst / 500 // of the largest window
+)
+
+// burst is how long a window has a release wait. Without one nobody waits for the release.
+func burst(window *v1alpha1.RolloutStatus) time.Duration {
+	if window == nil || len(window.InFlight) == 0 {
+		return mostBurst
+	}
+	return max(leastBurst, min(burstEach*time.Duration(len(window.InFlight)), mostBurst))
+}
+
+// window is that of a release, which may not be there.
+func (r *reconciler) window(ctx context.Context, name string) *v1alpha1.RolloutStatus {
+	release := &v1alpha1.GatewayRelease{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, release, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return release.Status.Rollout
+}
 
 // gatewayHandler wakes the release of a gateway when the planner would see another gateway than before. One that
 // moves to another release wakes both.
-func gatewayHandler() handler.EventHandler {
+func (r *reconciler) gatewayHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(q queue, object client.Object) {
+	wake := func(ctx context.Context, q queue, object client.Object) {
 		if gateway, ok := object.(*v1alpha1.GatewayInstance); ok {
-			q.AddAfter(requestFor(gateway.Spec.ReleaseRef.Name), burst)
+			name := gateway.Spec.ReleaseRef.Name
+			q.AddAfter(requestFor(name), burst(r.window(ctx, name)))
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, e.Object) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { wake(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, isGateway := e.ObjectOld.(*v1alpha1.GatewayInstance)
 			now, _ := e.ObjectNew.(*v1alpha1.GatewayInstance)
 			if !isGateway || now == nil {
@@ -103,10 +126,10 @@ func gatewayHandler() handler.EventHandler {
 			}
 			moved := before.Spec.ReleaseRef != now.Spec.ReleaseRef
 			if moved {
-				wake(q, before)
+				wake(ctx, q, before)
 			}
 			if moved || !reflect.DeepEqual(rollout.MemberOf(before), rollout.MemberOf(now)) {
-				wake(q, now)
+				wake(ctx, q, now)
 			}
 		},
 	}
