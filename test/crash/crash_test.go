@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// pointsEnv says which points are run: all, one as a failure prints it, or, without it, a sample.
+	// pointsEnv says which points are run: all, one as a failure prints it, those of one scenario ("edit/"), or, without
+	// it, a sample.
 	pointsEnv = "GATEHOUSE_CRASH"
 	// lanesEnv is how many API servers share the work.
 	lanesEnv     = "GATEHOUSE_CRASH_LANES"
@@ -132,7 +133,9 @@ func choose(seed uint64, only string, uninterrupted []outcome) []trial {
 			random.Shuffle(len(points), func(a, b int) { points[a], points[b] = points[b], points[a] })
 			points = points[:min(sample, len(points))]
 		default:
-			points = slices.DeleteFunc(points, func(t trial) bool { return t.name() != only })
+			points = slices.DeleteFunc(points, func(t trial) bool {
+				return t.name() != only && !(strings.HasSuffix(only, "/") && strings.HasPrefix(t.name(), only))
+			})
 		}
 		chosen = append(chosen, points...)
 	}
