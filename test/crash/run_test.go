@@ -3,7 +3,9 @@ package crash
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -117,13 +119,15 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 	for _, m := range l.managers {
 		began[m] = len(m.proxy.Writes())
 	}
+	kill, succeeded := l.assassin(t, leader)
 	switch from := leader.proxy.Begun(); {
 	case at == point{}:
 	case at.after:
-		leader.proxy.KillAfter(from+at.write, leader.Kill)
+		leader.proxy.KillAfter(from+at.write, kill)
 	default:
-		leader.proxy.KillBefore(from+at.write, leader.Kill)
+		leader.proxy.KillBefore(from+at.write, kill)
 	}
+	defer succeeded()
 	if s.fresh {
 		r.found(t)
 	}
@@ -149,6 +153,41 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 	}
 	out.writes, out.sent = len(writes), r.sent(t, writes)
 	return out
+}
+
+// settling is how long a new leader has been at work when pods go on becoming ready: long enough for it to have admitted
+// what it should not.
+const settling = 300 * time.Millisecond
+
+// assassin returns what kills a leader, and what waits for the end of it. Until another has led for a while, no pod
+// becomes ready: the new leader finds the fleet as the old one has left it.
+func (l *lane) assassin(t *testing.T, leader *replica) (kill, done func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	kill = func() {
+		l.watcher.freeze()
+		leader.Kill()
+		working.Go(func() {
+			defer l.watcher.thaw()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			var since time.Time
+			for since.IsZero() || time.Since(since) < settling {
+				select {
+				case <-tick.C:
+				case <-ctx.Done():
+					return
+				}
+				if _, err := l.leader(ctx); err == nil && since.IsZero() {
+					since = time.Now()
+				}
+			}
+		})
+	}
+	return kill, func() {
+		cancel()
+		working.Wait()
+	}
 }
 
 // found makes the fleets.

@@ -22,7 +22,7 @@ type scenario struct {
 	name     string
 	gateways int
 	budget   int
-	// deadline is the release's progressDeadline; 0 is longer than any run.
+	// deadline is the release's progressDeadline, for a story in which no gateway may fail; 0 is longer than any run.
 	deadline time.Duration
 	// others are further releases, without gateways at first.
 	others int
@@ -205,8 +205,10 @@ func (s scenario) options(r *run) fleet.Options {
 		Registry: r.lane.registry,
 		Release: func(release *v1alpha1.GatewayRelease) {
 			release.Spec.Rollout.MaxUnavailable = ptr.To(intstr.FromInt(s.budget))
-			release.Spec.Rollout.MaxFailures = ptr.To(intstr.FromInt(0))
+			// Nothing fails, and a mistake in the window is not to hide behind a rollout that stops because of it.
+			release.Spec.Rollout.MaxFailures = ptr.To(intstr.FromString("100%"))
 			if s.deadline > 0 {
+				release.Spec.Rollout.MaxFailures = ptr.To(intstr.FromInt(0))
 				release.Spec.Rollout.ProgressDeadline = &metav1.Duration{Duration: s.deadline}
 			}
 		},

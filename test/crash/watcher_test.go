@@ -33,6 +33,7 @@ type watcher struct {
 	client client.Client
 
 	mu       sync.Mutex
+	frozen   chan struct{}   // closed when pods go on; nil while they do
 	bad      map[string]bool // digests whose pods never become ready
 	exempt   map[string]bool // gateways that use no budget
 	budget   int
@@ -99,6 +100,39 @@ func (w *watcher) never(digest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bad[digest] = true
+}
+
+// freeze keeps pods from becoming ready until thaw. Of a gateway that is over with its move before anybody looks, no
+// mistake in the budget can be seen.
+func (w *watcher) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen == nil {
+		w.frozen = make(chan struct{})
+	}
+}
+
+func (w *watcher) thaw() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.frozen != nil {
+		close(w.frozen)
+		w.frozen = nil
+	}
+}
+
+// thawed waits until pods may become ready.
+func (w *watcher) thawed(ctx context.Context) {
+	w.mu.Lock()
+	frozen := w.frozen
+	w.mu.Unlock()
+	if frozen == nil {
+		return
+	}
+	select {
+	case <-frozen:
+	case <-ctx.Done():
+	}
 }
 
 // unbudgeted says that a gateway may move besides the budget, because it is not Ready when it is admitted: a tenant has
@@ -199,6 +233,7 @@ func current(d *appsv1.Deployment) bool {
 // play writes what the Deployment controller would. Of pods that do not become ready there is one, besides the old
 // ones, which stay.
 func (w *watcher) play(ctx context.Context, d *appsv1.Deployment, ready bool) {
+	w.thawed(ctx)
 	want := ptr.Deref(d.Spec.Replicas, 1)
 	status := appsv1.DeploymentStatus{
 		ObservedGeneration: d.Generation, Replicas: want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want,
