@@ -127,10 +127,10 @@ func choose(seed uint64, only string, uninterrupted []outcome) []trial {
 		for write := 1; write <= uninterrupted[i].writes; write++ {
 			points = append(points, trial{s, point{write, false}}, trial{s, point{write, true}})
 		}
+		random.Shuffle(len(points), func(a, b int) { points[a], points[b] = points[b], points[a] })
 		switch only {
 		case "all":
 		case "":
-			random.Shuffle(len(points), func(a, b int) { points[a], points[b] = points[b], points[a] })
 			points = points[:min(sample, len(points))]
 		default:
 			points = slices.DeleteFunc(points, func(t trial) bool {
@@ -139,6 +139,8 @@ func choose(seed uint64, only string, uninterrupted []outcome) []trial {
 		}
 		chosen = append(chosen, points...)
 	}
+	// In no order, so that an early end has seen something of every story.
+	random.Shuffle(len(chosen), func(a, b int) { chosen[a], chosen[b] = chosen[b], chosen[a] })
 	return chosen
 }
 
