@@ -19,7 +19,14 @@ import (
 // BenchmarkAdmission measures how long a slot of the window stays empty: from the moment when a gateway has converged,
 // to the one when the next is admitted. Both are seen by the same watcher. The floor is one write of one gateway's
 // status by a bare client.
-func BenchmarkAdmission(b *testing.B) { measureAdmission(b, &figures, 1000, 10, 10) }
+func BenchmarkAdmission(b *testing.B) {
+	for _, size := range []struct {
+		gateways int
+		limit    float64
+	}{{100, 0}, {1000, 10}} {
+		b.Run(fmt.Sprint(size.gateways), func(b *testing.B) { measureAdmission(b, &figures, size.gateways, 10, size.limit) })
+	}
+}
 
 func measureAdmission(tb testing.TB, to *report, gateways, budget int, limit float64) {
 	tb.Helper()
