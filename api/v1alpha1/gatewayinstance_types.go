@@ -163,12 +163,21 @@ type Volume struct {
 }
 
 // Resources are compute resources of a container.
+//
+// The pattern that is made for quantities admits some that Kubernetes cannot read, as 1e1.5, and exponents of any
+// length. One such gateway would keep all others from being read, so the API server parses them before it takes them.
 type Resources struct {
 	// What is reserved.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || isQuantity(self[name]))",message="write quantities as in a container's resources: cpu: 250m, memory: 64Mi"
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, type(self[name]) == int || !self[name].matches(r'[eE].?\d{3}'))`,message="write quantities as in a container's resources: cpu: 250m, memory: 64Mi"
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// What is allowed at most.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, type(self[name]) == int || isQuantity(self[name]))",message="write quantities as in a container's resources: cpu: 250m, memory: 64Mi"
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, type(self[name]) == int || !self[name].matches(r'[eE].?\d{3}'))`,message="write quantities as in a container's resources: cpu: 250m, memory: 64Mi"
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }
 
@@ -229,6 +238,7 @@ type GatewayInstanceStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime > timestamp('0001-01-01T00:00:00Z'))",message="write lastTransitionTime as a time in RFC 3339: 2006-01-02T15:04:05Z"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

@@ -54,7 +54,7 @@ type GatewayProfileSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=24
 	Ports []ServicePort `json:"ports,omitempty"`
 
 	// What may reach the gateway's pods and what they may reach. Omitted means no NetworkPolicy.
@@ -104,6 +104,7 @@ type ServicePort struct {
 	// The pods' port, by number or by name. Default: port.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == string || (self >= 1 && self <= 65535)",message="write a port from 1 to 65535, or the name of one of the container's ports"
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`
 	TargetPort *intstr.IntOrString `json:"targetPort,omitempty"`
 	// TCP, UDP or SCTP. Default TCP.
@@ -124,12 +125,62 @@ type NetworkPolicy struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
-	Ingress *[]networkingv1.NetworkPolicyIngressRule `json:"ingress,omitempty"`
+	Ingress *[]IngressRule `json:"ingress,omitempty"`
 	// What the pods may reach. Omitted leaves egress as it is without a policy; an empty list refuses all.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
-	Egress *[]networkingv1.NetworkPolicyEgressRule `json:"egress,omitempty"`
+	Egress *[]EgressRule `json:"egress,omitempty"`
+}
+
+// IngressRule is traffic that may reach the pods: on any of the ports, from any of the peers.
+type IngressRule struct {
+	// On which ports. Omitted means on all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Ports []PolicyPort `json:"ports,omitempty"`
+	// From whom. Omitted means from everybody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	From []networkingv1.NetworkPolicyPeer `json:"from,omitempty"`
+}
+
+// EgressRule is what the pods may reach: any of the ports, of any of the peers.
+type EgressRule struct {
+	// On which ports. Omitted means on all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Ports []PolicyPort `json:"ports,omitempty"`
+	// Whom. Omitted means everybody.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	To []networkingv1.NetworkPolicyPeer `json:"to,omitempty"`
+}
+
+// PolicyPort is a port, or a range of them, in a network policy. It is a NetworkPolicyPort with bounds: a number that
+// the schema admitted and Go cannot hold would keep every profile from being read. Its fields are written in the same
+// order, because a revision is told from another by the bytes of its profile.
+//
+// Of the port every text is admitted: what compares with a text is one. Asking for its type would cost more than the API
+// server lets a rule inside two lists cost.
+type PolicyPort struct {
+	// TCP, UDP or SCTP. Default TCP.
+	// +optional
+	Protocol *corev1.Protocol `json:"protocol,omitempty"`
+	// The port, by number or by name. Omitted means all.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="(self >= 1 && self <= 65535) || self >= ''",message="write a port from 1 to 65535, or the name of a port"
+	Port *intstr.IntOrString `json:"port,omitempty"`
+	// The last port of a range that begins with port.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	EndPort *int32 `json:"endPort,omitempty"`
 }
 
 // ServiceAccount shapes the gateway's ServiceAccount.

@@ -165,7 +165,7 @@ type RolloutSpec struct {
 	// +optional
 	// +kubebuilder:default="10%"
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="write a count of at least 1, or a percentage from 1% to 100%; to stop a rollout set paused"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1000000 : self.matches('^([1-9][0-9]?|100)%$')",message="write a count from 1 to 1000000, or a percentage from 1% to 100%; to stop a rollout set paused"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// How long, in seconds, a gateway must have been Ready on its new revision before it counts as converged. Default 30.
 	// +optional
@@ -186,7 +186,7 @@ type RolloutSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a count of at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 1000000 : self.matches('^([0-9]|[1-9][0-9]|100)%$')",message="write a count from 0 to 1000000, or a percentage from 0% to 100%"
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// Admit no further gateway. Those under way go on.
 	// +optional
@@ -219,6 +219,7 @@ type GatewayReleaseStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime > timestamp('0001-01-01T00:00:00Z'))",message="write lastTransitionTime as a time in RFC 3339: 2006-01-02T15:04:05Z"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -315,6 +316,7 @@ type InFlightGateway struct {
 	Generation int64 `json:"generation,omitempty"`
 	// When it was admitted to this attempt.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z')",message="write a time in RFC 3339: 2006-01-02T15:04:05Z"
 	AdmittedAt metav1.Time `json:"admittedAt"`
 	// Whether it was Ready on the last completed revision before it was admitted: it uses the budget, and not coming
 	// back is a failure.

@@ -18,11 +18,23 @@ func networkPolicyFor(gateway string, policy *v1alpha1.NetworkPolicy) *networkin
 	copied := policy.DeepCopy()
 	if copied.Ingress != nil {
 		out.Spec.PolicyTypes = append(out.Spec.PolicyTypes, networkingv1.PolicyTypeIngress)
-		out.Spec.Ingress = *copied.Ingress
+		for _, rule := range *copied.Ingress {
+			out.Spec.Ingress = append(out.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{Ports: policyPorts(rule.Ports), From: rule.From})
+		}
 	}
 	if copied.Egress != nil {
 		out.Spec.PolicyTypes = append(out.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
-		out.Spec.Egress = *copied.Egress
+		for _, rule := range *copied.Egress {
+			out.Spec.Egress = append(out.Spec.Egress, networkingv1.NetworkPolicyEgressRule{Ports: policyPorts(rule.Ports), To: rule.To})
+		}
+	}
+	return out
+}
+
+func policyPorts(ports []v1alpha1.PolicyPort) []networkingv1.NetworkPolicyPort {
+	var out []networkingv1.NetworkPolicyPort
+	for _, port := range ports {
+		out = append(out, networkingv1.NetworkPolicyPort(port))
 	}
 	return out
 }

@@ -113,7 +113,7 @@ func TestAnEditConcernsTheObjectsThatAreMadeOfIt(t *testing.T) {
 		"a port": {edit: func(_ *v1alpha1.GatewayInstance, p *v1alpha1.GatewayProfileSpec) { p.Ports[0].Port = 81 }, want: []string{"Deployment", "Service"}},
 		"roles":  {edit: func(_ *v1alpha1.GatewayInstance, p *v1alpha1.GatewayProfileSpec) { p.ClusterRoles = []string{"edit"} }, want: []string{"Deployment", "RoleBinding"}},
 		"network": {edit: func(_ *v1alpha1.GatewayInstance, p *v1alpha1.GatewayProfileSpec) {
-			p.NetworkPolicy.Egress = &[]networkingv1.NetworkPolicyEgressRule{}
+			p.NetworkPolicy.Egress = &[]v1alpha1.EgressRule{}
 		}, want: []string{"Deployment", "NetworkPolicy"}},
 		"another gateway": {edit: func(g *v1alpha1.GatewayInstance, _ *v1alpha1.GatewayProfileSpec) { g.UID = "other" }, want: []string{"ConfigMap", "Deployment", "NetworkPolicy", "PodDisruptionBudget", "RoleBinding", "Service", "ServiceAccount"}},
 	} {
@@ -308,14 +308,14 @@ func TestBindingsOfTwoGatewaysNeverMeet(t *testing.T) {
 }
 
 func TestANetworkPolicyNamesTheDirectionsThatTheProfileGives(t *testing.T) {
-	rules := &[]networkingv1.NetworkPolicyIngressRule{{}}
+	rules := &[]v1alpha1.IngressRule{{}}
 	for name, tc := range map[string]struct {
 		policy v1alpha1.NetworkPolicy
 		want   []networkingv1.PolicyType
 	}{
 		"ingress":             {v1alpha1.NetworkPolicy{Ingress: rules}, []networkingv1.PolicyType{"Ingress"}},
-		"no egress is egress": {v1alpha1.NetworkPolicy{Egress: &[]networkingv1.NetworkPolicyEgressRule{}}, []networkingv1.PolicyType{"Egress"}},
-		"both":                {v1alpha1.NetworkPolicy{Ingress: rules, Egress: &[]networkingv1.NetworkPolicyEgressRule{}}, []networkingv1.PolicyType{"Ingress", "Egress"}},
+		"no egress is egress": {v1alpha1.NetworkPolicy{Egress: &[]v1alpha1.EgressRule{}}, []networkingv1.PolicyType{"Egress"}},
+		"both":                {v1alpha1.NetworkPolicy{Ingress: rules, Egress: &[]v1alpha1.EgressRule{}}, []networkingv1.PolicyType{"Ingress", "Egress"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := networkPolicyFor("edge", &tc.policy).Spec.PolicyTypes; !reflect.DeepEqual(got, tc.want) {
