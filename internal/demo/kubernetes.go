@@ -63,14 +63,14 @@ func startDevcluster(ctx context.Context, binary, gatehouse, dir string) (*kuber
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = stdin.Close() }()
 	out, stdout, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, alive.Close())
+		return nil, errors.Join(err, stdin.Close(), alive.Close())
 	}
-	defer func() { _ = stdout.Close() }()
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	process, err := launch("devcluster", cmd)
+	// At once: as long as this end of the child's standard output is open here too, the child's end is not its end.
+	_, _ = stdin.Close(), stdout.Close()
 	if err != nil {
 		return nil, errors.Join(err, alive.Close(), out.Close())
 	}
