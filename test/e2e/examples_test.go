@@ -23,7 +23,8 @@ type example struct {
 	object *unstructured.Unstructured
 }
 
-var fence = regexp.MustCompile("(?ms)^```ya?ml\n(.*?)^```")
+// fence is a block of YAML, also one that is indented because it is part of a step.
+var fence = regexp.MustCompile("(?ms)^( *)```ya?ml\n(.*?)^ *```")
 
 // examples are the manifests of README.md, docs/ and config/samples. A block without a kind is a part of one, and is
 // left to the reader.
@@ -42,7 +43,7 @@ func examples(root string) ([]example, error) {
 			return nil, err
 		}
 		for n, block := range fence.FindAllSubmatch(text, -1) {
-			objects, err := manifests(block[1])
+			objects, err := manifests(bytes.ReplaceAll(append([]byte("\n"), block[2]...), append([]byte("\n"), block[1]...), []byte("\n")))
 			if err != nil {
 				return nil, fmt.Errorf("%s, example %d: %w", page, n+1, err)
 			}

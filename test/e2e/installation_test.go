@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,6 +92,11 @@ func TestSamplesAndExamplesInTheDocumentsApply(t *testing.T) {
 	}
 	if len(examples) < 4 {
 		t.Fatalf("%d examples found", len(examples))
+	}
+	if !slices.ContainsFunc(examples, func(e example) bool {
+		return strings.HasPrefix(e.where, "README.md") && e.object.GetKind() == "ClusterRoleBinding"
+	}) {
+		t.Error("README.md does not show how a tenant is let use a release, or its step is not read")
 	}
 	for _, e := range examples {
 		t.Run(e.where, func(t *testing.T) {
