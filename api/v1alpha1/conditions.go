@@ -43,6 +43,7 @@ const (
 	ReasonReleaseNotFound     = "ReleaseNotFound"
 	ReasonRevisionNotFound    = "RevisionNotFound"
 	ReasonWaitingForRelease   = "WaitingForRelease"
+	ReasonNotAdopted          = "NotAdopted"
 	ReasonWaitingForWindow    = "WaitingForWindow"
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	ReasonForeignObject       = "ForeignObject"

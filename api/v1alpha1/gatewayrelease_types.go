@@ -252,6 +252,10 @@ type RolloutStatus struct {
 	// The attempt that completed stable.
 	// +optional
 	StableAttempt int64 `json:"stableAttempt,omitempty"`
+	// When stable completed. A gateway that has been unready since before is a failure of its attempt; one that became
+	// unready later is not.
+	// +optional
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 	// Progressing, Paused, Failed or Complete.
 	// +optional
 	State RolloutState `json:"state,omitempty"`

@@ -54,6 +54,16 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 		}
 		return course{}, waiting(decision.Reason, release.Name)
 	}
+	barred := r.allowed(ctx, gateway, release)
+	if barred != nil {
+		described := outcome.As(barred)
+		if described == nil {
+			return course{}, barred
+		}
+		if decision, notice = refuse(decision, own, notice, barred); decision.Action == rollout.Wait {
+			return course{}, barred
+		}
+	}
 	given, err := r.revision(ctx, decision.Record.Name)
 	if described := outcome.As(err); notice != nil && described != nil && described.Reason == v1alpha1.ReasonRevisionNotFound {
 		return course{}, notice // revisions go with their release: its absence is what there is to say
@@ -66,17 +76,28 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	work.adopting = decision.Action == rollout.Adopt
 	gateway.Status.Revision = &record
 
-	if err := r.allowed(ctx, gateway, release); err != nil {
-		described := outcome.As(err)
-		if described == nil || own.Running == nil || own.Running.Revision != record.Name {
-			return course{}, err
-		}
-		// What runs already may go on, and is kept as it should be. Of a profile that is gone the release speaks.
-		if described.Reason == v1alpha1.ReasonNamespaceNotAllowed {
-			notice = err
-		}
-	}
 	return course{revision: given, notice: notice}, nil
+}
+
+// refuse is what becomes of a decision when the gateway may not take anything. What it runs already goes on and is kept
+// as it should be. What the window gave is not taken, but its attempt is recorded: so the window can give the slot to
+// another, and nothing is taken later on an old permission. Of a profile that is gone the release speaks, as long as
+// nothing was to be taken.
+func refuse(decision rollout.Decision, own rollout.Gateway, notice, barred error) (rollout.Decision, error) {
+	switch {
+	case own.Record == nil: // what its Deployment says of itself is not believed either
+		return rollout.Decision{Action: rollout.Wait}, barred
+	case decision.Action == rollout.Keep && outcome.As(barred).Reason == v1alpha1.ReasonProfileNotFound:
+		return decision, notice
+	case decision.Action == rollout.Keep:
+		return decision, barred
+	case own.Record.Release == decision.Record.Release:
+		kept := *own.Record
+		kept.Attempt = decision.Record.Attempt
+		return rollout.Decision{Action: rollout.Keep, Record: kept}, barred
+	default:
+		return rollout.Decision{Action: rollout.Keep, Record: *own.Record}, barred
+	}
 }
 
 // release reads the gateway's release; nil when there is none. It is not copied, for the window of a large fleet is large
@@ -160,6 +181,9 @@ type errWaiting struct{ reason, message string }
 func (e *errWaiting) Error() string { return e.message }
 
 func waiting(reason, release string) error {
+	if reason == v1alpha1.ReasonNotAdopted {
+		return &errWaiting{reason, "its Deployment carries the marks of another release than " + release + "; it runs on until the window admits the gateway"}
+	}
 	if reason == v1alpha1.ReasonWaitingForWindow {
 		return &errWaiting{reason, "release " + release + " has not admitted this gateway yet"}
 	}

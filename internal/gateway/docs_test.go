@@ -78,7 +78,7 @@ func TestThePageExplainsEveryReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, reason := range []string{
-		v1alpha1.ReasonReleaseNotFound, v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonWaitingForRelease, v1alpha1.ReasonWaitingForWindow,
+		v1alpha1.ReasonReleaseNotFound, v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonWaitingForRelease, v1alpha1.ReasonWaitingForWindow, v1alpha1.ReasonNotAdopted,
 		v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonForeignObject, v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonApplyFailed,
 		v1alpha1.ReasonProgressing, v1alpha1.ReasonNotProgressing, v1alpha1.ReasonReplicasUnavailable, v1alpha1.ReasonReplicasAvailable,
 		v1alpha1.ReasonProfileNotFound,

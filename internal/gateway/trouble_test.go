@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,12 +107,61 @@ func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
 		}
 		return nil
 	})
+	if now := w.see(g); now.Status.Revision.Image != imageOf(1) {
+		t.Errorf("it says that it was given %s", now.Status.Revision.Image)
+	}
+	w.loses(g) // and what runs is still kept as it should be
 	if d := w.deployment(g); d.Spec.Template.Spec.Containers[0].Image != imageOf(1) {
 		t.Error("it was applied")
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.tenant}}
 	edit(w, namespace, func(n *corev1.Namespace) { n.Labels["gateways"] = "yes" })
+	// What the window gave then is not taken now: by now it may have given the slot to another.
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if d := w.deployment(g); d.Spec.Template.Spec.Containers[0].Image != imageOf(1) {
+		t.Error("it was applied on an old permission")
+	}
+	w.admit(g, w.accept(imageOf(2)), 3)
 	w.runs(g, imageOf(2))
+}
+
+// Who may write a Deployment may write the marks on it. They make nobody run what another release gives.
+func TestForgedMarksOpenNoOtherRelease(t *testing.T) {
+	w := given(t)
+	other := w.accept(imageOf(7))
+	follows := &v1alpha1.GatewayRelease{
+		ObjectMeta: metav1.ObjectMeta{Name: w.release.Name + "-own"},
+		Spec:       w.release.Spec,
+	}
+	w.make(follows)
+	replicas := int32(1)
+	pod := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelGateway: "evil", "app.kubernetes.io/instance": "evil"}
+	w.make(&appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "evil", Namespace: w.tenant, Labels: pod, Annotations: map[string]string{
+			v1alpha1.AnnotationInputs: "x", v1alpha1.AnnotationRevision: other.Name(), v1alpha1.AnnotationRevisionRelease: w.release.Name,
+			v1alpha1.AnnotationAttempt: "1", v1alpha1.AnnotationImage: imageOf(7),
+		}},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: pod},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: pod},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: imageOf(7)}}},
+			},
+		},
+	})
+	g := w.gateway("evil", func(g *v1alpha1.GatewayInstance) { g.Spec.ReleaseRef.Name = follows.Name })
+	now := w.becomes(g, v1alpha1.ReasonNotAdopted)
+	if now.Status.Revision != nil {
+		t.Errorf("it has recorded %+v", now.Status.Revision)
+	}
+	bindings := &rbacv1.RoleBindingList{}
+	if err := w.List(t.Context(), bindings, client.InNamespace(w.tenant)); err != nil {
+		t.Fatal(err)
+	}
+	if len(bindings.Items) > 0 {
+		t.Errorf("roles were bound: %v", bindings.Items)
+	}
 }
 
 func TestAProfileThatIsGoneStopsNothingThatRuns(t *testing.T) {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -76,7 +77,8 @@ func (w *world) fleet(release string, version int64) []Member {
 			Observed:        v.observed == v.generation,
 			Ready:           v.ready,
 			Since:           v.since,
-			Reason:          "ReplicasUnavailable",
+			Reason:          cmp.Or(v.reason, v1alpha1.ReasonReplicasUnavailable),
+			Serves:          v.serves,
 			DesiredReplicas: 1,
 		})
 	}
@@ -102,6 +104,7 @@ func (w *world) reconcile(g *gatewayHistory) {
 	})
 	next := *read
 	next.observed = read.generation
+	next.reason, next.serves = "", false
 	switch decision.Action {
 	case Take, Adopt:
 		record := decision.Record
@@ -120,6 +123,7 @@ func (w *world) reconcile(g *gatewayHistory) {
 		}
 	case Wait:
 		next.setReady(false, w.now)
+		next.reason, next.serves = decision.Reason, g.workload.marks != nil && g.workload.up
 	case Keep:
 		if g.latest().version != read.version {
 			return // what is applied is conditional too

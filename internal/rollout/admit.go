@@ -16,6 +16,8 @@ type tally struct {
 	failures names
 	// unheard gateways have recorded nothing, and have not said either that they run nothing and wait for the window.
 	unheard names
+	// barred gateways are not on the target and may not take it.
+	barred names
 	// unsettled are on the target and not Ready for minReadySeconds, whoever gave it to them.
 	unsettled names
 	// given counts those that this rollout moved onto the target, back those of them that have converged, and converged
@@ -46,7 +48,7 @@ func (p *pass) count() {
 		if m.Ready {
 			p.status.Fleet.Ready++
 		}
-		if m.runs(p.in.Release, p.status.Target) {
+		if m.runs(p.in.Release, p.status.Target) && !m.Unapplied {
 			p.status.Fleet.Updated++
 		}
 		if len(p.seen) > 0 {
@@ -56,6 +58,10 @@ func (p *pass) count() {
 		}
 		switch {
 		case p.status.Target == "":
+		case m.Barred && !m.runs(p.in.Release, p.status.Target):
+			p.barred.add(m)
+		case m.Record == nil && m.Observed && m.Reason == v1alpha1.ReasonNotAdopted:
+			p.line(m, hash)
 		case m.Record == nil:
 			// With a stable revision it takes that by itself, and then has something to lose: what was seen of it before
 			// says nothing.
@@ -80,7 +86,7 @@ func (p *pass) count() {
 // place judges a gateway that is on the target and not in the window.
 func (p *pass) place(m *Member) {
 	moved := p.moved(m)
-	counts := (moved || m.Record.Attempt == p.status.Attempt) && (m.Record.WasReady || m.Record.Install)
+	counts := (moved || m.Record.Attempt == p.status.Attempt && !p.later(m)) && (m.Record.WasReady || m.Record.Install)
 	if moved {
 		p.given++
 	}
@@ -108,11 +114,18 @@ func (p *pass) place(m *Member) {
 	}
 }
 
+// later says whether the gateway became unready after the present attempt had completed: by an edit of its tenant or a
+// loss of its pods, which is no failure of the attempt.
+func (p *pass) later(m *Member) bool {
+	at := p.status.CompletedAt
+	return p.completed() && at != nil && m.Since.After(at.Time)
+}
+
 // line puts a gateway that is not on the target into its queue.
 func (p *pass) line(m *Member, hash hasher) {
 	wasReady, install := p.before(m)
 	r := rank{healthy, hash.of(m.UID), m}
-	if !m.Ready && (wasReady || install) {
+	if !m.Ready && p.moved(m) && (wasReady || install) {
 		r.class = broken
 	}
 	switch {
@@ -128,14 +141,14 @@ func (p *pass) line(m *Member, hash hasher) {
 }
 
 // before says how a gateway stood on the last completed revision. What an attempt that has not completed recorded is
-// carried, so that a bad revision after a bad one does not find its victims excused; a gateway that is Ready now has
-// something to lose, whatever it was before.
+// carried, so that a bad revision after a bad one does not find its victims excused; a gateway that is Ready now, or
+// serves, has something to lose, whatever it was before.
 func (p *pass) before(m *Member) (wasReady, install bool) {
 	switch {
-	case m.Record == nil:
-		return false, true
-	case m.Ready:
+	case m.loses():
 		return true, false
+	case m.Record == nil:
+		return false, m.Reason != v1alpha1.ReasonNotAdopted
 	case p.moved(m):
 		return m.Record.WasReady, m.Record.Install && !m.Record.WasReady
 	default:

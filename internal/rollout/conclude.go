@@ -16,9 +16,11 @@ func (p *pass) conclude() {
 	over := len(s.InFlight) == 0 && p.waiting() == 0 && p.unheard.total == 0
 	// A fleet that was on the target all along has nothing to prove; one that was moved there must have shown one gateway
 	// that came up.
-	proven := p.converged > 0 || p.given == 0
+	proven := p.converged > 0 || p.given == 0 && p.barred.total == 0
 	if over && proven && !p.stopped() && !p.completed() {
 		s.Stable, s.StableAttempt = s.Target, s.Attempt
+		now := p.moment()
+		s.CompletedAt = &now
 		p.recount()
 	}
 	if over && !proven && !p.settles.IsZero() {

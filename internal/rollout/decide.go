@@ -40,7 +40,8 @@ type Decision struct {
 	// Record is what status.revision must say: of Keep what it says already, of Take without the image, which the caller
 	// reads from the revision of that name, and of Wait nothing.
 	Record v1alpha1.RecordedRevision
-	// Reason is why a gateway waits: WaitingForRelease or WaitingForWindow.
+	// Reason is why a gateway waits: WaitingForRelease, WaitingForWindow, or NotAdopted when something runs whose marks are
+	// not of the release that it follows.
 	Reason string
 }
 
@@ -52,14 +53,14 @@ type Decision struct {
 // observed again, a Ready of the revision before must not be taken for one of this. When only the attempt changes,
 // nothing rolls and Ready stands.
 func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decision {
-	if own.Record == nil && own.Running != nil {
-		return Decision{Action: Adopt, Record: adopted(release, rollout, own.Running)}
+	if own.Record == nil && own.Running != nil && own.Running.Release == release {
+		return Decision{Action: Adopt, Record: adopted(rollout, own.Running)}
 	}
 	if rollout == nil || rollout.Target == "" {
 		if own.Record != nil {
 			return Decision{Action: Keep, Record: *own.Record}
 		}
-		return Decision{Action: Wait, Reason: v1alpha1.ReasonWaitingForRelease}
+		return wait(own, v1alpha1.ReasonWaitingForRelease)
 	}
 	if entry := admitted(rollout, own); entry != nil && newer(release, entry.Attempt, own.Record) {
 		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
@@ -73,14 +74,22 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 	if own.Record != nil {
 		return Decision{Action: Keep, Record: *own.Record}
 	}
-	if rollout.Stable != "" {
+	if rollout.Stable != "" && own.Running == nil {
 		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
 			Release: release,
 			Attempt: rollout.StableAttempt,
 			Name:    rollout.Stable,
 		}}
 	}
-	return Decision{Action: Wait, Reason: v1alpha1.ReasonWaitingForWindow}
+	return wait(own, v1alpha1.ReasonWaitingForWindow)
+}
+
+// wait gives the reason, unless something runs that the gateway may not adopt: then that is what the planner must know.
+func wait(own Gateway, reason string) Decision {
+	if own.Running != nil {
+		reason = v1alpha1.ReasonNotAdopted
+	}
+	return Decision{Action: Wait, Reason: reason}
 }
 
 // admitted finds the gateway's entry in the window. An entry of an earlier generation is none: the gateway may have left
@@ -102,15 +111,25 @@ func newer(release string, attempt int64, record *v1alpha1.RecordedRevision) boo
 }
 
 // adopted is the record of what runs. Marks do not say whether the gateway was Ready before an attempt that has not
-// completed; it counts as if it was, so that losing a status excuses nobody.
-func adopted(release string, rollout *v1alpha1.RolloutStatus, running *Marks) v1alpha1.RecordedRevision {
-	return v1alpha1.RecordedRevision{
-		Release:  running.Release,
-		Attempt:  running.Attempt,
-		Name:     running.Revision,
-		Image:    running.Image,
-		WasReady: rollout != nil && running.Release == release && running.Attempt > rollout.StableAttempt,
+// completed; it counts as if it was, so that losing a status excuses nobody. Marks stand on an object that a tenant can
+// write: they are believed only about the release that the gateway follows, and claim no attempt that the release has
+// not made, or that would give another revision than its target.
+func adopted(rollout *v1alpha1.RolloutStatus, running *Marks) v1alpha1.RecordedRevision {
+	record := v1alpha1.RecordedRevision{
+		Release: running.Release,
+		Attempt: running.Attempt,
+		Name:    running.Revision,
+		Image:   running.Image,
 	}
+	if rollout != nil && rollout.Attempt > 0 {
+		made := rollout.Attempt
+		if record.Name != rollout.Target {
+			made--
+		}
+		record.Attempt = min(record.Attempt, made)
+		record.WasReady = record.Attempt > rollout.StableAttempt
+	}
+	return record
 }
 
 // Marks are what a live workload says about the revision that it was made from.
@@ -121,6 +140,9 @@ type Marks struct {
 	Image    string
 }
 
+// maxAttempt is beyond what any release makes; marks that claim more are forged.
+const maxAttempt = 1 << 40
+
 // MarksOf reads the marks of a workload from its annotations, or returns nil when it carries none that are whole.
 func MarksOf(annotations map[string]string) *Marks {
 	attempt, err := strconv.ParseInt(annotations[v1alpha1.AnnotationAttempt], 10, 64)
@@ -130,7 +152,7 @@ func MarksOf(annotations map[string]string) *Marks {
 		Attempt:  attempt,
 		Image:    annotations[v1alpha1.AnnotationImage],
 	}
-	if err != nil || attempt < 0 || marks.Release == "" || marks.Revision == "" || marks.Image == "" {
+	if err != nil || attempt < 0 || attempt > maxAttempt || marks.Release == "" || marks.Revision == "" || marks.Image == "" {
 		return nil
 	}
 	return &marks

@@ -70,8 +70,12 @@ func TestDecide(t *testing.T) {
 			moving, Gateway{UID: "me", Generation: 4, Running: marks("stable", "v1", 3)}, Decision{Action: Adopt, Record: *record("stable", "v1", 3)}},
 		{"without a record and a release, running: adopts",
 			nil, Gateway{UID: "me", Generation: 4, Running: marks("stable", "v1", 3)}, Decision{Action: Adopt, Record: *record("stable", "v1", 3)}},
-		{"without a record, running what another release gave: adopts that",
-			moving, Gateway{UID: "me", Generation: 4, Running: marks("canary", "c1", 9)}, Decision{Action: Adopt, Record: *record("canary", "c1", 9)}},
+		{"without a record, running what another release gave: does not believe it, and waits for the window",
+			moving, Gateway{UID: "other", Generation: 4, Running: marks("canary", "c1", 9)}, Decision{Action: Wait, Reason: v1alpha1.ReasonNotAdopted}},
+		{"without a record, running what another release gave, admitted: takes the target",
+			moving, Gateway{UID: "me", Generation: 4, Running: marks("canary", "c1", 9)}, Decision{Action: Take, Record: target}},
+		{"without a record and with marks of an attempt that was never made: claims none",
+			moving, Gateway{UID: "me", Generation: 4, Running: marks("stable", "v1", 1<<40)}, Decision{Action: Adopt, Record: v1alpha1.RecordedRevision{Release: "stable", Name: "v1", Attempt: 4, Image: "image", WasReady: true}}},
 		{"without a record, running what an unfinished attempt gave: adopts, and is not excused",
 			moving, Gateway{UID: "me", Generation: 4, Running: marks("stable", "v2", 5)},
 			Decision{Action: Adopt, Record: v1alpha1.RecordedRevision{Release: "stable", Name: "v2", Attempt: 5, Image: "image", WasReady: true}}},
@@ -99,7 +103,7 @@ func TestMarksOf(t *testing.T) {
 		t.Errorf("of nothing: %+v", got)
 	}
 	for key := range whole {
-		for _, value := range []string{"", "-3"} {
+		for _, value := range []string{"", "-3", "9223372036854775807"} {
 			if value != "" && key != v1alpha1.AnnotationAttempt {
 				continue
 			}

@@ -111,6 +111,11 @@ func (w *world) checkAdmissions(in Input, s v1alpha1.RolloutStatus) {
 	place := func(m Member) int {
 		carried := m.Record != nil && m.Record.Release == in.Release && m.Record.Attempt > s.StableAttempt
 		switch {
+		case m.Record == nil && m.Reason == v1alpha1.ReasonNotAdopted:
+			if m.Serves {
+				return 1
+			}
+			return 2
 		case m.Record == nil || carried && !m.Ready && m.Record.Install && !m.Record.WasReady:
 			return -1 // runs nothing: waits for nobody
 		case carried && !m.Ready && m.Record.WasReady:
@@ -264,7 +269,8 @@ func (w *world) checkGrants(h *releaseHistory, in Input, s *v1alpha1.RolloutStat
 func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alpha1.RolloutStatus, record v1alpha1.RecordedRevision) {
 	t := w.t
 	previous := read.record
-	if previous == nil && g.workload.marks != nil {
+	running := g.workload.marks
+	if previous == nil && running != nil && (running.Release == read.release || window(status)[g.uid].Attempt == 0) {
 		t.Fatalf("adoption: %s runs %+v, has recorded nothing, and took %+v", g.name, g.workload.marks, record)
 	}
 	rolls := previous == nil || previous.Name != record.Name

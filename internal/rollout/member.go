@@ -27,6 +27,13 @@ type Member struct {
 	Reason string
 	// ReadyReplicas of DesiredReplicas are available.
 	ReadyReplicas, DesiredReplicas int32
+	// Serves says that replicas are available although the gateway is not Ready, for a reason that is not theirs: an edit
+	// of its tenant is under way, its release or its revision is missing, an apply is refused. It has something to lose.
+	Serves bool
+	// Barred says that the gateway may take nothing: its namespace or its profile does not allow it.
+	Barred bool
+	// Unapplied says that what the gateway has recorded could not be applied, so that it runs something else.
+	Unapplied bool
 	// Leaving says that the gateway is being deleted: it is no part of the fleet any more.
 	Leaving bool
 }
@@ -51,8 +58,23 @@ func MemberOf(gateway *v1alpha1.GatewayInstance) Member {
 		m.Since = ready.LastTransitionTime.Time
 		m.Reason = ready.Reason
 	}
+	switch m.Reason {
+	case v1alpha1.ReasonReplicasUnavailable, v1alpha1.ReasonNotProgressing:
+		m.Serves = m.DesiredReplicas > 0 && m.ReadyReplicas >= m.DesiredReplicas // with its old pods
+	default:
+		m.Serves = m.ReadyReplicas > 0
+	}
+	switch m.Reason {
+	case v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonProfileNotFound:
+		m.Barred = m.Observed
+	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonForeignObject, v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonRevisionNotFound:
+		m.Unapplied = true
+	}
 	return m
 }
+
+// loses says whether the gateway has something to lose.
+func (m *Member) loses() bool { return m.Ready || m.Serves }
 
 // of says whether the gateway's record is of this release. A record of another release does not compare: attempts are
 // numbered per release.

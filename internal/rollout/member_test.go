@@ -26,7 +26,7 @@ func TestMemberOfReadsStatusAndNeverThePhase(t *testing.T) {
 	}
 	want := Member{
 		UID: "uid", Namespace: "tenant-a", Name: "edge", Generation: 3, Record: gateway.Status.Revision,
-		Observed: true, Ready: true, Since: since, Reason: "ReplicasAvailable", ReadyReplicas: 1, DesiredReplicas: 2,
+		Observed: true, Ready: true, Since: since, Reason: "ReplicasAvailable", Serves: true, ReadyReplicas: 1, DesiredReplicas: 2,
 	}
 	if got := MemberOf(gateway); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

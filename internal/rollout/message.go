@@ -137,6 +137,9 @@ func (p *pass) say(state v1alpha1.RolloutState) string {
 	if p.unheard.total > 0 && state != v1alpha1.RolloutComplete {
 		part("waiting for the first report of %s", p.unheard.list(func(m *Member) string { return "nothing recorded yet" }))
 	}
+	if p.barred.total > 0 {
+		part("%d may not take it: %s", p.barred.total, p.barred.list(condition))
+	}
 	if state == v1alpha1.RolloutComplete && p.in.Spec.Paused {
 		part("paused")
 	}

@@ -78,6 +78,8 @@ type gatewayVersion struct {
 	record     *v1alpha1.RecordedRevision
 	observed   int64
 	ready      bool
+	reason     string // why it waits
+	serves     bool
 	// since is when ready changed, to the full second as the API stores it, and exactly.
 	since, exactly time.Time
 }

@@ -105,11 +105,11 @@ func (p *pass) survey() {
 		}
 		if m.of(p.in.Release) {
 			p.highest = max(p.highest, m.Record.Attempt)
-			if m.Record.Attempt > p.status.Attempt || (m.Record.Attempt == p.status.Attempt && m.Record.Name != p.status.Target) {
+			if m.Record.Attempt > p.status.Attempt || (m.Record.Attempt == p.status.Attempt && m.Record.Name != p.status.Target && !m.Barred) {
 				p.outrun = true
 			}
 		}
-		if m.Record != nil && !m.runs(p.in.Release, p.status.Target) {
+		if m.Record != nil && !m.runs(p.in.Release, p.status.Target) && !m.Barred {
 			p.strayed = true
 		}
 	}
@@ -176,9 +176,12 @@ func (p *pass) sweep() {
 // void for it, and it stands in line again as what it is now.
 func (p *pass) done(entry v1alpha1.InFlightGateway, m *Member) bool {
 	if !p.reported(entry, m) {
-		return entry.Generation < m.Generation
+		return entry.Generation < m.Generation || m.Barred && !m.of(p.in.Release)
 	}
 	onTarget := m.Record.Name == p.status.Target
+	if !onTarget && m.Barred {
+		return true // it has reported that it may not take the target, and cannot any more in this attempt
+	}
 	if onTarget && m.Observed && p.settled(m) {
 		return true
 	}
