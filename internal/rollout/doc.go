@@ -33,7 +33,8 @@
 //	                                      to lose (wasReady) or is new (install); otherwise alreadyUnready
 //	elsewhere, attempt > stableAttempt    moved by an attempt of this rollout that did not complete: wasReady and install
 //	                                      are carried from its record
-//	elsewhere, or of another release      a candidate, judged by whether it is Ready now
+//	elsewhere, or of another release      a candidate, judged by whether it is Ready or serves now
+//	barred by its namespace or profile    no candidate until it is not: named, and not said to run the target
 //	no record                             new: it takes the stable revision by itself, or waits for the window
 //
 // "This rollout" is everything since stableAttempt, the attempt that completed last. An attempt that has completed stays
