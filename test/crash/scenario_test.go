@@ -95,6 +95,8 @@ var scenarios = []scenario{
 			f, other := r.fleet(), r.fleets[1]
 			f.SetImage(t, r.image(t, "v2"))
 			r.somebodyRuns(t, "v2")
+			r.lane.watcher.unbudgeted(f.Gateways[0])
+			r.lane.watcher.unbudgeted(f.Gateways[1])
 			if err := f.Client.Delete(t.Context(), f.Gateway(t, 0)); err != nil {
 				t.Fatal(err)
 			}

@@ -135,8 +135,9 @@ func (w *watcher) thawed(ctx context.Context) {
 	}
 }
 
-// unbudgeted says that a gateway may move besides the budget, because it is not Ready when it is admitted: a tenant has
-// just created or changed it, which happens at once and outside of the window.
+// unbudgeted says that a gateway may move besides the budget. A tenant has just created or changed it, which happens at
+// once and outside of the window, and one that is not Ready when it is admitted uses no budget; or it has left the
+// fleet, and its slot with it, though nobody here collects its Deployment.
 func (w *watcher) unbudgeted(gateway client.ObjectKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +196,7 @@ func (w *watcher) hold(h *history, d *appsv1.Deployment) {
 	}
 	revision, release := d.Annotations[v1alpha1.AnnotationRevision], d.Annotations[v1alpha1.AnnotationRevisionRelease]
 	if h.available && revision != h.revision {
-		h.moving = !w.exempt[h.name]
+		h.moving = true
 	}
 	h.revision, h.release = revision, release
 	if current(d) {
@@ -203,11 +204,11 @@ func (w *watcher) hold(h *history, d *appsv1.Deployment) {
 	}
 	var moving []string
 	for _, other := range w.gateways {
-		if other.moving && other.release == release {
+		if other.moving && other.release == release && !w.exempt[other.name] {
 			moving = append(moving, other.name)
 		}
 	}
-	if h.moving && w.budget > 0 && len(moving) > w.budget {
+	if h.moving && !w.exempt[h.name] && w.budget > 0 && len(moving) > w.budget {
 		w.broken = append(w.broken, fmt.Sprintf("%d gateways are moving at a time, the budget is %d: %v", len(moving), w.budget, moving))
 	}
 }
