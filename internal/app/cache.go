@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,11 +17,12 @@ import (
 
 // cacheOptions keep in memory what the controllers look at and nothing else: of workloads those that Gatehouse
 // manages, of Secrets and revisions those in its own namespace, of pods what says why they are not ready.
-func cacheOptions(namespace string) cache.Options {
+func cacheOptions(namespace string, watchFailed toolscache.WatchErrorHandlerWithContext) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: watchFailed,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}:            {Label: managed},
 			&corev1.Service{}:               {Label: managed},

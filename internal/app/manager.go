@@ -65,6 +65,7 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := &process{config: config, rest: rest, log: log}
+	p.ready.watches = newWatches(clock.RealClock{}, log)
 	failed := make(chan error, 3)
 	if err := serve(ctx, config.MetricsAddress, metricsHandler(p), failed); err != nil {
 		return fmt.Errorf("--metrics-bind-address %s: %w", config.MetricsAddress, err)
@@ -119,7 +120,7 @@ func (p *process) once(ctx context.Context) error {
 	options := ctrl.Options{
 		Scheme:                  newScheme(),
 		Logger:                  p.log,
-		Cache:                   cacheOptions(config.Namespace),
+		Cache:                   cacheOptions(config.Namespace, p.ready.watches.handle),
 		Metrics:                 metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:  "0",
 		GracefulShutdownTimeout: new(20 * time.Second),
@@ -141,6 +142,7 @@ func (p *process) once(ctx context.Context) error {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	collected := prometheus.NewRegistry()
+	collected.MustRegister(p.ready.watches.total)
 	if err := p.controllers(ctx, mgr, collected); err != nil {
 		return err
 	}

@@ -17,11 +17,18 @@ import (
 )
 
 // readiness is what /readyz answers. It outlives the managers that a process runs one after the other.
-type readiness struct{ synced atomic.Bool }
+type readiness struct {
+	synced  atomic.Bool
+	watches *watches
+}
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !r.synced.Load() {
 		http.Error(w, "the caches are not filled yet", http.StatusServiceUnavailable)
+		return
+	}
+	if stale := r.watches.stale(); stale != "" {
+		http.Error(w, stale, http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func newTestWatches(t *testing.T) (*watches, *clocktesting.FakePassiveClock, *bytes.Buffer) {
+	t.Helper()
+	var logs bytes.Buffer
+	log, err := (&Config{LogLevel: "info", LogFormat: "text"}).logger(&logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	return newWatches(c, log), c, &logs
+}
+
+// A kind that cannot be read is counted, logged once a minute, and after a minute makes the replica not ready; it is
+// ready again when the failures end.
+func TestAKindThatCannotBeReadShows(t *testing.T) {
+	w, c, logs := newTestWatches(t)
+	ready := readiness{watches: w}
+	ready.synced.Store(true)
+	answer := func() (int, string) {
+		r := httptest.NewRecorder()
+		ready.ServeHTTP(r, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		return r.Code, r.Body.String()
+	}
+	begin := c.Now()
+	for _, at := range []time.Duration{0, 20 * time.Second, 59 * time.Second} {
+		c.SetTime(begin.Add(at))
+		w.failed("GatewayInstance", errors.New("cannot unmarshal"))
+		if code, body := answer(); code != http.StatusOK {
+			t.Errorf("after %s: %d %s", at, code, body)
+		}
+	}
+	c.SetTime(begin.Add(time.Minute))
+	w.failed("GatewayInstance", errors.New("cannot unmarshal"))
+	if code, body := answer(); code != http.StatusServiceUnavailable || !strings.Contains(body, "the cache of GatewayInstance is not current: cannot unmarshal") {
+		t.Errorf("after a minute: %d %s", code, body)
+	}
+	if n := testutil.ToFloat64(w.total.WithLabelValues("GatewayInstance")); n != 4 {
+		t.Errorf("%v failures counted, want 4", n)
+	}
+	if n := strings.Count(logs.String(), "cannot be read"); n != 2 {
+		t.Errorf("%d lines, want one a minute:\n%s", n, logs)
+	}
+	c.SetTime(begin.Add(time.Minute + recoveredAfter + time.Second))
+	if code, body := answer(); code != http.StatusOK {
+		t.Errorf("after it has ended: %d %s", code, body)
+	}
+}
+
+// A manager without its roles says what to apply, once for all kinds.
+func TestMissingRightsAreToldWithTheirRemedy(t *testing.T) {
+	w, _, logs := newTestWatches(t)
+	for _, kind := range []string{"Pod", "Secret", "Service"} {
+		w.failed(kind, apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("no")))
+	}
+	if n := strings.Count(logs.String(), "apply config/rbac"); n != 1 || strings.Count(logs.String(), "\n") != 1 {
+		t.Errorf("want one line that names the remedy:\n%s", logs)
+	}
+}
