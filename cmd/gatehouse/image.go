@@ -82,7 +82,6 @@ is wrong.`,
 			return err
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	cmd.Flags().StringVarP(&flags.output, "output", "o", "text", "how to answer: text, or json (one object per line)")
 	cmd.Flags().BoolVar(&flags.stdin, "stdin", false, "read JSON strings from standard input, one per line")
 	cmd.Flags().BoolVar(&flags.resolve, "resolve", false, "ask the registry for the digest")

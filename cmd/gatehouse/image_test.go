@@ -20,9 +20,8 @@ import (
 func runImage(tb testing.TB, in io.Reader, args ...string) (stdout, stderr string, status int) {
 	tb.Helper()
 	var out, errs bytes.Buffer
-	cmd := newImageCommand()
-	cmd.SilenceUsage = true
-	cmd.SetArgs(append([]string{}, args...))
+	cmd := newRootCommand()
+	cmd.SetArgs(append([]string{"image"}, args...))
 	cmd.SetIn(in)
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)

@@ -1,4 +1,4 @@
-// Command gatehouse ships verified images to fleets of gateways, and tells the truth about it.
+// Command gatehouse ships images to fleets of gateways, and tells the truth about it.
 package main
 
 import (
@@ -13,17 +13,22 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		os.Exit(exitStatus(err))
+	}
+}
+
+func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:          "gatehouse",
-		Short:        "Ship verified images to fleets of gateways, and tell the truth about it",
+		Short:        "Ship images to fleets of gateways, and tell the truth about it",
 		SilenceUsage: true,
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	root.AddCommand(
 		newDemoCommand(),
 		newImageCommand(),
 		newManagerCommand(),
 	)
-	if err := root.ExecuteContext(ctx); err != nil {
-		os.Exit(exitStatus(err))
-	}
+	return root
 }
