@@ -136,7 +136,7 @@ func (g *guard) quote(text string) string {
 }
 
 // maxRetryAfter caps how long a registry can ask to be left alone.
-const maxRetryAfter = 15 * time.Minute
+const maxRetryAfter = 5 * time.Minute
 
 // retryAfter reads a Retry-After header: seconds or a date.
 func retryAfter(header string, now time.Time) time.Duration {
