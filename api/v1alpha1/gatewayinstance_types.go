@@ -60,7 +60,7 @@ type GatewayInstanceSpec struct {
 	// No secrets here: reference them by env, envFrom or volumes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253 && name.matches('^[-._a-zA-Z0-9]+$') && name != '.' && name != '..')",message="a file name is at most 253 of a-z, A-Z, 0-9, '-', '_' and '.'"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.size() <= 253 && name.matches('^[-._a-zA-Z0-9]+$') && name != '.' && !name.startsWith('..'))",message="a file name is at most 253 of a-z, A-Z, 0-9, '-', '_' and '.', and does not begin with '..'"
 	Config map[string]ConfigFile `json:"config,omitempty"`
 
 	// Environment variables of the container "gateway".
@@ -99,6 +99,7 @@ type ReleaseReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$')",message="write the name of a GatewayRelease: a-z, 0-9, '-' and '.', with a letter or a digit at both ends"
 	Name string `json:"name"`
 }
 

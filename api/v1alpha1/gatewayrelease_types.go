@@ -76,8 +76,7 @@ type GatewayReleaseSpec struct {
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || (duration(self) >= duration('1s') && duration(self) <= duration('168h'))",message="write a duration from 1s to 168h, or 0s to resolve once per generation"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9]+([.][0-9]+)?(ms|s|m|h))+)$') && (duration(self) == duration('0s') || (duration(self) >= duration('1s') && duration(self) <= duration('168h')))",message="write a duration from 1s to 168h in h, m and s, as 10m or 24h, or 0s to resolve once per generation"
 	ResolveInterval *metav1.Duration `json:"resolveInterval,omitempty"`
 
 	// How the fleet moves from one revision to the next.
@@ -152,13 +151,14 @@ type KeyReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="write a key of a-z, A-Z, 0-9, '-', '_' and '.', that does not begin with '..'"
 	Key string `json:"key"`
 }
 
 // RolloutSpec is how a fleet moves: never more than maxUnavailable gateways are under way at once, and the rollout
 // stops when more than maxFailures of them did not come back.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadline) || !has(self.minReadySeconds) || duration(self.progressDeadline).getSeconds() > self.minReadySeconds",message="progressDeadline must be longer than minReadySeconds, or no gateway could ever converge in time"
+// +kubebuilder:validation:XValidation:rule="!has(self.progressDeadline) || !has(self.minReadySeconds) || !self.progressDeadline.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') || duration(self.progressDeadline).getSeconds() > self.minReadySeconds",message="progressDeadline must be longer than minReadySeconds, or no gateway could ever converge in time"
 type RolloutSpec struct {
 	// How many gateways of the fleet may be under way at once: a count of at least 1, or a percentage of the fleet
 	// from 1% to 100%, rounded down but at least one. Never more than 500. Default 10%.
@@ -178,8 +178,7 @@ type RolloutSpec struct {
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="write a duration from 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="write a duration from 1s to 24h in h, m and s, as 90s or 10m"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
 	// How many gateways may fail before nothing more is admitted: a count, or a percentage of the fleet, rounded down.
 	// Default 1.
@@ -255,6 +254,7 @@ type RolloutStatus struct {
 	// When stable completed. A gateway that has been unready since before is a failure of its attempt; one that became
 	// unready later is not.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z')",message="write a time in RFC 3339: 2006-01-02T15:04:05Z"
 	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
 	// Progressing, Paused, Failed or Complete.
 	// +optional
