@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,28 +23,11 @@ import (
 var product *fleet.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(func() (code int) {
-		ctx := context.Background()
-		c, err := cluster.Start(ctx, cluster.Options{Audit: true})
-		if err == nil {
-			defer func() {
-				if err := c.Stop(); err != nil {
-					fmt.Fprintln(os.Stderr, "cluster:", err)
-					code = max(code, 1)
-				}
-			}()
-			product, err = fleet.Install(ctx, c)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code = m.Run()
+	os.Exit(fleet.Main(m, &product, func() {
 		if current != nil {
 			current.Kill()
 		}
-		return code
-	}())
+	}))
 }
 
 // current is the manager that tests share; one that a test has killed is started again for the next. Its name stays

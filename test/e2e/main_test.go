@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"sync"
 	"testing"
@@ -14,7 +12,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
-	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/manager"
 )
@@ -23,28 +20,11 @@ import (
 var product *fleet.Installation
 
 func TestMain(m *testing.M) {
-	os.Exit(func() (code int) {
-		ctx := context.Background()
-		c, err := cluster.Start(ctx, cluster.Options{Audit: true})
-		if err == nil {
-			defer func() {
-				if err := c.Stop(); err != nil {
-					fmt.Fprintln(os.Stderr, "cluster:", err)
-					code = max(code, 1)
-				}
-			}()
-			product, err = fleet.Install(ctx, c)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		code = m.Run()
+	os.Exit(fleet.Main(m, &product, func() {
 		if current != nil {
 			current.Kill()
 		}
-		return code
-	}())
+	}))
 }
 
 // current is the manager that tests share.

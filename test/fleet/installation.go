@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"os"
+	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,6 +52,29 @@ func Install(ctx context.Context, c *cluster.Cluster) (*Installation, error) {
 		return nil, err
 	}
 	return &Installation{Cluster: c, Client: kubernetes, Kubeconfig: kubeconfig, Binary: binary}, nil
+}
+
+// Main runs the tests of a package against an installation on a cluster of their own, which it puts into shared, and
+// returns the exit status. After the tests it calls end, for what they share. It is the body of a TestMain.
+func Main(m *testing.M, shared **Installation, end func()) (code int) {
+	ctx := context.Background()
+	c, err := cluster.Start(ctx, cluster.Options{Audit: true})
+	if err == nil {
+		defer func() {
+			if err := c.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "cluster:", err)
+				code = max(code, 1)
+			}
+		}()
+		*shared, err = Install(ctx, c)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code = m.Run()
+	end()
+	return code
 }
 
 // NewClient is a client that knows Gatehouse's kinds.
