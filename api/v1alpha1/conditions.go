@@ -49,7 +49,6 @@ const (
 	ReasonForeignObject       = "ForeignObject"
 	ReasonInvalidSpec         = "InvalidSpec"
 	ReasonApplyFailed         = "ApplyFailed"
-	ReasonRecorded            = "Recorded"
 	ReasonAdopted             = "Adopted"
 	ReasonProgressing         = "Progressing"
 	ReasonNotProgressing      = "NotProgressing"

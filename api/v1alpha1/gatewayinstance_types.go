@@ -260,7 +260,7 @@ type RecordedRevision struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Image string `json:"image"`
-	// Whether the gateway was Ready on the last completed revision before the window gave it this one; carried from
+	// Whether the gateway was Ready, or served, on the last completed revision before the window gave it this one; carried from
 	// attempt to attempt until a rollout completes.
 	// +optional
 	WasReady bool `json:"wasReady,omitempty"`

@@ -284,7 +284,7 @@ type FleetStatus struct {
 	// All gateways that reference the release.
 	// +optional
 	Total int32 `json:"total"`
-	// Those that have been given the target.
+	// Those that have been given the target, less those to which it could not be applied.
 	// +optional
 	Updated int32 `json:"updated"`
 	// Those that are Ready, on whatever revision.
@@ -293,7 +293,7 @@ type FleetStatus struct {
 	// Those that failed in the present attempt.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Those that were not Ready on the last completed revision already: no failure of the new one.
+	// Those whose replicas were not available on the last completed revision already: no failure of the new one.
 	// +optional
 	AlreadyUnready int32 `json:"alreadyUnready"`
 }
@@ -322,7 +322,7 @@ type InFlightGateway struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self > timestamp('0001-01-01T00:00:00Z')",message="write a time in RFC 3339: 2006-01-02T15:04:05Z"
 	AdmittedAt metav1.Time `json:"admittedAt"`
-	// Whether it was Ready on the last completed revision before it was admitted: it uses the budget, and not coming
+	// Whether it was Ready, or served, on the last completed revision before it was admitted: it uses the budget, and not coming
 	// back is a failure.
 	// +optional
 	WasReady bool `json:"wasReady"`
