@@ -60,7 +60,7 @@ func (p *pass) count() {
 		case p.status.Target == "":
 		case m.Barred && !m.runs(p.in.Release, p.status.Target):
 			p.barred.add(m)
-		case m.Record == nil && m.Observed && m.Reason == v1alpha1.ReasonNotAdopted:
+		case m.unadopted():
 			p.line(m, hash)
 		case m.Record == nil:
 			// With a stable revision it takes that by itself, and then has something to lose: what was seen of it before
@@ -148,7 +148,7 @@ func (p *pass) before(m *Member) (wasReady, install bool) {
 	case m.loses():
 		return true, false
 	case m.Record == nil:
-		return false, m.Reason != v1alpha1.ReasonNotAdopted
+		return false, !m.unadopted()
 	case p.moved(m):
 		return m.Record.WasReady, m.Record.Install && !m.Record.WasReady
 	default:

@@ -111,7 +111,7 @@ func (w *world) checkAdmissions(in Input, s v1alpha1.RolloutStatus) {
 	place := func(m Member) int {
 		carried := m.Record != nil && m.Record.Release == in.Release && m.Record.Attempt > s.StableAttempt
 		switch {
-		case m.Record == nil && m.Reason == v1alpha1.ReasonNotAdopted:
+		case m.unadopted():
 			if m.Serves {
 				return 1
 			}

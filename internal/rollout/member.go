@@ -73,6 +73,11 @@ func MemberOf(gateway *v1alpha1.GatewayInstance) Member {
 	return m
 }
 
+// unadopted says whether the gateway has recorded nothing and runs what it may not adopt: it waits for the window.
+func (m *Member) unadopted() bool {
+	return m.Record == nil && m.Observed && m.Reason == v1alpha1.ReasonNotAdopted
+}
+
 // loses says whether the gateway has something to lose.
 func (m *Member) loses() bool { return m.Ready || m.Serves }
 

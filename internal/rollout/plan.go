@@ -66,7 +66,7 @@ type pass struct {
 	// the status, because the status is older than the records or was lost.
 	highest int64
 	outrun  bool
-	// strayed says that a gateway with a record is not on the target.
+	// strayed says that a gateway that runs something is not on the target.
 	strayed bool
 
 	tally
@@ -109,7 +109,7 @@ func (p *pass) survey() {
 				p.outrun = true
 			}
 		}
-		if m.Record != nil && !m.runs(p.in.Release, p.status.Target) && !m.Barred {
+		if (m.Record != nil || m.unadopted()) && !m.runs(p.in.Release, p.status.Target) && !m.Barred {
 			p.strayed = true
 		}
 	}

@@ -158,3 +158,15 @@ func TestWhatHappensAfterCompletionIsNoFailureOfIt(t *testing.T) {
 		t.Errorf("failed %d, want the one that was tolerated", got)
 	}
 }
+
+// After a completion, one that runs what another release gave, and has lost its status, is moved through the window too.
+func TestAGatewayThatMayNotAdoptWhatItRunsIsAdmittedAfterCompletion(t *testing.T) {
+	s := completed(t, 2)
+	m := gateway("edge-9", ready)
+	m.Ready, m.Serves, m.Reason = false, true, v1alpha1.ReasonNotAdopted
+	s.in.Fleet = append(s.in.Fleet, m)
+	s.plan()
+	if got := s.window(); len(got) != 1 || got[0] != "edge-9" || !s.in.Status.InFlight[0].WasReady {
+		t.Errorf("window %+v", s.in.Status.InFlight)
+	}
+}
