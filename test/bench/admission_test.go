@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/benchreport"
 )
 
 // BenchmarkAdmission measures how long a slot of the window stays empty: from the moment when a gateway has converged,
@@ -29,7 +30,7 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-func measureAdmission(tb testing.TB, to *report, gateways, budget int, limit float64) {
+func measureAdmission(tb testing.TB, to *benchreport.Report, gateways, budget int, limit float64) {
 	tb.Helper()
 	s := newStation(tb, gateways, func(release *v1alpha1.GatewayRelease) {
 		release.Spec.Rollout.MaxUnavailable = ptr.To(intstr.FromInt(budget))
@@ -64,11 +65,11 @@ func measureAdmission(tb testing.TB, to *report, gateways, budget int, limit flo
 	}
 	one := percentile(beside, 50)
 	name := func(what string) string { return fmt.Sprintf("Admission/%d of %d %s", budget, gateways, what) }
-	to.against(name("converged to next admitted, p50"), milliseconds(percentile(waits, 50)), milliseconds(one), "ms", limit)
-	to.against(name("converged to next admitted, p99"), milliseconds(percentile(waits, 99)), milliseconds(one), "ms", 0)
-	to.figure(name("converged to next admitted, p90"), milliseconds(percentile(waits, 90)), "ms")
-	to.figure(name("edit to converged"), took.Seconds(), "s")
-	to.figure(name("writes of the release"), float64(len(steps)), "requests")
+	to.Against(name("converged to next admitted, p50"), milliseconds(percentile(waits, 50)), milliseconds(one), "ms", limit)
+	to.Against(name("converged to next admitted, p99"), milliseconds(percentile(waits, 99)), milliseconds(one), "ms", 0)
+	to.Figure(name("converged to next admitted, p90"), milliseconds(percentile(waits, 90)), "ms")
+	to.Figure(name("edit to converged"), took.Seconds(), "s")
+	to.Figure(name("writes of the release"), float64(len(steps)), "requests")
 }
 
 // moments are when gateways were seen to converge and to be admitted, in order.

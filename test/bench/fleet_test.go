@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/benchreport"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/manager"
@@ -48,7 +49,7 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-func measureFleet(tb testing.TB, to *report, gateways int, t targets) {
+func measureFleet(tb testing.TB, to *benchreport.Report, gateways int, t targets) {
 	tb.Helper()
 	name := func(what string) string { return fmt.Sprintf("Fleet/%d %s", gateways, what) }
 	s := newStation(tb, gateways, nil)
@@ -74,33 +75,33 @@ func measureFleet(tb testing.TB, to *report, gateways int, t targets) {
 	events := len(slices.DeleteFunc(slices.Clone(sent), func(e cluster.AuditEvent) bool { return e.Resource != "events" }))
 	floor := s.floor(tb, steps, events)
 
-	to.against(name("edit to converged"), took.Seconds(), floor.Seconds(), "s", t.rollout)
+	to.Against(name("edit to converged"), took.Seconds(), floor.Seconds(), "s", t.rollout)
 	each := took.Seconds() / n * 1000
-	if other, found := to.value(fmt.Sprintf("Fleet/%d time per gateway", t.comparedTo)); found {
-		to.against(name("time per gateway"), each, other, "ms", t.scale)
+	if other, found := to.Value(fmt.Sprintf("Fleet/%d time per gateway", t.comparedTo)); found {
+		to.Against(name("time per gateway"), each, other, "ms", t.scale)
 	} else {
-		to.figure(name("time per gateway"), each, "ms")
+		to.Figure(name("time per gateway"), each, "ms")
 	}
 	ofFleet := float64(len(sent) - events - countOf(sent, "gatewayreleases") - countOf(sent, "controllerrevisions") - countOf(sent, "podtemplates"))
-	to.atMost(name("requests per gateway"), ofFleet/n, "requests", t.mayRequests)
+	to.AtMost(name("requests per gateway"), ofFleet/n, "requests", t.mayRequests)
 	for _, kind := range kinds(sent) {
-		to.figure(name("requests: "+kind.name), float64(kind.times), "requests")
+		to.Figure(name("requests: "+kind.name), float64(kind.times), "requests")
 	}
-	to.figure(name("passes per gateway"), (made.Gateway-passes.Gateway)/n, "passes")
-	to.figure(name("passes of the release"), made.Release-passes.Release, "passes")
-	to.figure(name("cpu of the manager"), (after.cpu - before.cpu).Seconds(), "s")
-	to.figure(name("cpu of the manager per gateway"), (after.cpu-before.cpu).Seconds()/n*1000, "ms")
-	to.figure(name("peak memory"), mebibytes(after.peak), "MiB")
-	to.atMost(name("restart: mutating requests"), float64(restart.sent), "requests", 0)
-	to.against(name("restart: start to ready"), restart.ready.Seconds(), list.Seconds(), "s", t.restart)
-	to.figure(name("restart: list, nothing decoded"), idle.Seconds(), "s")
+	to.Figure(name("passes per gateway"), (made.Gateway-passes.Gateway)/n, "passes")
+	to.Figure(name("passes of the release"), made.Release-passes.Release, "passes")
+	to.Figure(name("cpu of the manager"), (after.cpu - before.cpu).Seconds(), "s")
+	to.Figure(name("cpu of the manager per gateway"), (after.cpu-before.cpu).Seconds()/n*1000, "ms")
+	to.Figure(name("peak memory"), mebibytes(after.peak), "MiB")
+	to.AtMost(name("restart: mutating requests"), float64(restart.sent), "requests", 0)
+	to.Against(name("restart: start to ready"), restart.ready.Seconds(), list.Seconds(), "s", t.restart)
+	to.Figure(name("restart: list, nothing decoded"), idle.Seconds(), "s")
 	beyond := float64(restart.used.rss-s.empty.rss) / n / 1024
 	if t.perGateway > 0 {
-		to.atMost(name("memory per gateway"), beyond, "KiB", t.perGateway)
+		to.AtMost(name("memory per gateway"), beyond, "KiB", t.perGateway)
 	} else {
-		to.figure(name("memory per gateway"), beyond, "KiB")
+		to.Figure(name("memory per gateway"), beyond, "KiB")
 	}
-	to.figure(name("memory of an empty manager"), mebibytes(s.empty.rss), "MiB")
+	to.Figure(name("memory of an empty manager"), mebibytes(s.empty.rss), "MiB")
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

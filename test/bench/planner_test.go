@@ -39,11 +39,11 @@ func BenchmarkPlanner(b *testing.B) {
 		}
 		name := fmt.Sprintf("Planner/%.0f ", number(1))
 		if number(1) >= 100_000 {
-			figures.atMost(name+"time of one plan", number(2)/1e6, "ms", 50)
+			figures.AtMost(name+"time of one plan", number(2)/1e6, "ms", 50)
 		} else {
-			figures.figure(name+"time of one plan", number(2)/1e6, "ms")
+			figures.Figure(name+"time of one plan", number(2)/1e6, "ms")
 		}
-		figures.figure(name+"memory of one plan", number(3)/1024, "KiB")
-		figures.figure(name+"allocations of one plan", number(4), "allocations")
+		figures.Figure(name+"memory of one plan", number(3)/1024, "KiB")
+		figures.Figure(name+"allocations of one plan", number(4), "allocations")
 	}
 }

@@ -3,21 +3,23 @@ package bench
 import (
 	"strings"
 	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/test/benchreport"
 )
 
 // What only `make bench` runs would rot unseen. A small fleet shows that all of it works; how long it takes is of no
 // interest.
 func TestBenchmarksMeasureWhatTheySay(t *testing.T) {
-	var small report
+	var small benchreport.Report
 	// A move that takes more than five seconds says so: one request more, on a machine that does much else.
 	measureFleet(t, &small, 20, targets{mayRequests: 4})
 	measureAdmission(t, &small, 20, 2, 0)
 	var table strings.Builder
-	if err := small.table(&table); err != nil {
+	if err := small.Table(&table); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", &table)
-	for _, one := range small.results {
+	for _, one := range small.Results() {
 		if !one.OK {
 			t.Errorf("%s: %g %s, want %s", one.Name, one.Value, one.Unit, one.Target)
 		}
@@ -26,7 +28,7 @@ func TestBenchmarksMeasureWhatTheySay(t *testing.T) {
 		"Fleet/20 requests: patch gatewayinstances/status": 40,
 		"Fleet/20 requests: patch deployments":             20,
 	} {
-		if got, _ := small.value(name); got < least {
+		if got, _ := small.Value(name); got < least {
 			t.Errorf("%s: %g, want %g at least", name, got, least)
 		}
 	}
