@@ -168,18 +168,21 @@ func TestAdmission(t *testing.T) {
 		{"a relative configuration folder", profile, `spec: {config: {mountPath: etc}}`, "spec.config.mountPath"},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			o := merged(t, test.base, test.change)
-			err := shared.Client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
-			switch {
-			case test.want == "" && err != nil:
-				t.Fatalf("refused: %v", err)
-			case test.want != "" && err == nil:
-				t.Fatalf("admitted, want a refusal with %q", test.want)
-			case test.want != "" && !strings.Contains(err.Error(), test.want):
-				t.Fatalf("refused with\n%v\nwant\n%s", err, test.want)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { admission(t, merged(t, test.base, test.change), test.want) })
+	}
+}
+
+// admission sends an object as a dry run; want is part of the refusal, and empty if it is to be admitted.
+func admission(t *testing.T, o *unstructured.Unstructured, want string) {
+	t.Helper()
+	err := shared.Client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
+	switch {
+	case want == "" && err != nil:
+		t.Fatalf("refused: %v", err)
+	case want != "" && err == nil:
+		t.Fatalf("admitted, want a refusal with %q", want)
+	case want != "" && !strings.Contains(err.Error(), want):
+		t.Fatalf("refused with\n%v\nwant\n%s", err, want)
 	}
 }
 

@@ -30,6 +30,8 @@ func TestWhatIsAdmittedCanBeDecoded(t *testing.T) {
 		{"gatewayreleases", release, func() any { return &v1alpha1.GatewayRelease{} }},
 		{"gatewayinstances", gateway, func() any { return &v1alpha1.GatewayInstance{} }},
 		{"gatewayprofiles", profile, func() any { return &v1alpha1.GatewayProfile{} }},
+		{"executors", executor, func() any { return &v1alpha1.Executor{} }},
+		{"namespacedexecutors", namespacedExecutor, func() any { return &v1alpha1.NamespacedExecutor{} }},
 	}
 	for _, kind := range kinds {
 		t.Run(kind.file, func(t *testing.T) {
@@ -151,12 +153,55 @@ func build(into any, path []string, parents []apiextensionsv1.JSONSchemaProps, v
 			o["value"] = "a"
 		}
 	}
+	executorNeeds(o, path[0], parents[0])
 	old, there := o[path[0]]
 	if !there {
 		old = sample(parents[0].Properties[path[0]])
 	}
 	o[path[0]] = build(old, path[1:], parents[1:], value)
 	return o
+}
+
+// executorNeeds puts into a part of an Executor what its rules ask for beside a field: a kind for a verifier or a
+// store, a source for a key, the issuer of a subject, and the verifiers that a group is made of.
+func executorNeeds(o map[string]any, field string, schema apiextensionsv1.JSONSchemaProps) {
+	has := func(name string) bool { _, ok := schema.Properties[name]; return ok }
+	source := map[string]any{"name": "a", "key": "a"}
+	key := map[string]any{"keys": []any{map[string]any{"name": "a", "secretRef": source}}, "transparencyLog": "Ignored"}
+	either := func(one, other string, value any) {
+		if has(one) && has(other) && field != one && field != other {
+			o[one] = value
+		}
+	}
+	switch {
+	case has("notation") && field != "notation":
+		o["cosign"] = key
+	case has("keys") && has("identities"):
+		o["transparencyLog"] = "Required"
+		if field != "trustRoot" {
+			o["trustRoot"] = map[string]any{"secretRef": source}
+		}
+		if field != "identities" {
+			o["keys"] = key["keys"]
+		}
+	case has("trustedIdentities"):
+		o["trustedIdentities"] = []any{"*"}
+		o["trustStores"] = []any{map[string]any{"name": "a", "type": "CA", "certificates": []any{map[string]any{"secretRef": source}}}}
+	case has("inline") && field != "inline" && field != "secretRef" && field != "configMapRef":
+		o["secretRef"] = source
+	case has("certificates") && field != "certificates":
+		o["certificates"] = []any{map[string]any{"secretRef": source}}
+	case has("min") && has("of"):
+		if field != "of" {
+			o["of"] = []any{"builders"}
+		}
+	}
+	either("registry", "ociLayout", map[string]any{})
+	either("issuer", "issuerRegExp", "a")
+	either("subject", "subjectRegExp", "a")
+	if has("registry") && !has("ociLayout") {
+		o["registry"] = map[string]any{}
+	}
 }
 
 // sample is a value that a schema admits.
@@ -190,6 +235,7 @@ func values(schema apiextensionsv1.JSONSchemaProps) []any {
 		sample(schema),
 		int64(0), int64(-1), int64(65536), int64(math.MaxInt32) + 1, int64(99999999999), int64(math.MaxInt64),
 		1.5, 1e9, 1e19, 1e21, -1e21, 1e300, true, nil, []any{}, map[string]any{}, "", "a", "1",
+		"*", "builders", "-----BEGIN A-----",
 	}
 	rules := fmt.Sprint(schema.XValidations)
 	if schema.Type == "string" && schema.Format == "" && !strings.Contains(rules, "duration(") {

@@ -101,7 +101,8 @@ type ProfileReference struct {
 	Name string `json:"name"`
 }
 
-// RegistryAccess says how a registry is reached. Secrets and ConfigMaps are in Gatehouse's own namespace.
+// RegistryAccess says how a registry is reached. Secrets and ConfigMaps of cluster kinds are in Gatehouse's own
+// namespace, those of namespaced kinds in theirs.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.plainHTTP) && self.plainHTTP && has(self.credentials))",message="credentials are never sent over plain HTTP: remove credentials, or set plainHTTP to false"
 // +kubebuilder:validation:XValidation:rule="!(has(self.plainHTTP) && self.plainHTTP && has(self.caBundle))",message="plain HTTP has no certificate to check: remove caBundle, or set plainHTTP to false"
@@ -119,14 +120,14 @@ type RegistryAccess struct {
 
 // RegistryCredentials says where credentials are found.
 type RegistryCredentials struct {
-	// A Secret of type kubernetes.io/dockerconfigjson in Gatehouse's namespace.
+	// A Secret of type kubernetes.io/dockerconfigjson in Gatehouse's namespace, or of a NamespacedExecutor in its own.
 	// +required
 	SecretRef LocalObjectReference `json:"secretRef"`
 }
 
 // CABundle says where certificate authorities are found.
 type CABundle struct {
-	// A key of a ConfigMap in Gatehouse's namespace that holds PEM certificates.
+	// A key of a ConfigMap in Gatehouse's namespace, or of a NamespacedExecutor in its own, that holds PEM certificates.
 	// +required
 	ConfigMapRef KeyReference `json:"configMapRef"`
 }

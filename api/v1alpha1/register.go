@@ -15,6 +15,8 @@ var (
 			&GatewayRelease{}, &GatewayReleaseList{},
 			&GatewayInstance{}, &GatewayInstanceList{},
 			&GatewayProfile{}, &GatewayProfileList{},
+			&Executor{}, &ExecutorList{},
+			&NamespacedExecutor{}, &NamespacedExecutorList{},
 		)
 		metav1.AddToGroupVersion(s, GroupVersion)
 		return nil

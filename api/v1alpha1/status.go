@@ -13,3 +13,15 @@ func (g *GatewayInstance) StatusConditions() *[]metav1.Condition { return &g.Sta
 
 // StatusGeneration points at the generation that the gateway's status was computed from.
 func (g *GatewayInstance) StatusGeneration() *int64 { return &g.Status.ObservedGeneration }
+
+// StatusConditions points at the Executor's conditions.
+func (e *Executor) StatusConditions() *[]metav1.Condition { return &e.Status.Conditions }
+
+// StatusGeneration points at the generation that the Executor's status was computed from.
+func (e *Executor) StatusGeneration() *int64 { return &e.Status.ObservedGeneration }
+
+// StatusConditions points at the Executor's conditions.
+func (e *NamespacedExecutor) StatusConditions() *[]metav1.Condition { return &e.Status.Conditions }
+
+// StatusGeneration points at the generation that the Executor's status was computed from.
+func (e *NamespacedExecutor) StatusGeneration() *int64 { return &e.Status.ObservedGeneration }

@@ -22,9 +22,11 @@ func root(t *testing.T) string {
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	generated := []string{
 		"api/v1alpha1/zz_generated.deepcopy.go",
+		"config/crd/gatehouse.dev_executors.yaml",
 		"config/crd/gatehouse.dev_gatewayinstances.yaml",
 		"config/crd/gatehouse.dev_gatewayprofiles.yaml",
 		"config/crd/gatehouse.dev_gatewayreleases.yaml",
+		"config/crd/gatehouse.dev_namespacedexecutors.yaml",
 		"config/rbac/role.yaml",
 	}
 	dir := root(t)
