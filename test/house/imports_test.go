@@ -102,6 +102,7 @@ func TestOutsideImportsHaveOneHome(t *testing.T) {
 		"oras.land/oras-go/v2":                   {"internal/registry"},
 		"github.com/distribution/reference":      {"internal/image"},
 		"github.com/google/go-containerregistry": {"internal/demo"},
+		"github.com/notaryproject":               {"internal/verify"},
 		"k8s.io/kubernetes":                      nil,
 	}
 	for _, p := range list(t, "./api/...", "./config/...", "./internal/...", "./cmd/...") {
