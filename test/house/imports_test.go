@@ -25,6 +25,7 @@ var rooms = []struct {
 	{"internal/image", nil},
 	{"internal/registry", []string{"internal/image"}},
 	{"internal/verify", []string{"internal/image", "internal/registry"}},
+	{"test/signatures", []string{"internal/image"}},
 	{"internal/wake", []string{"api/v1alpha1"}},
 	{"internal/outcome", []string{"api/v1alpha1"}},
 	{"internal/revision", []string{"api/v1alpha1", "internal/image"}},
@@ -32,7 +33,7 @@ var rooms = []struct {
 	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/verify", "internal/outcome", "internal/release", "internal/gateway"}},
-	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/image", "internal/kwokstage"}},
+	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/image", "internal/kwokstage", "test/signatures"}},
 	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/image", "internal/registry"}},
 }
 
