@@ -45,6 +45,7 @@ const (
 	ReasonWaitingForRelease   = "WaitingForRelease"
 	ReasonNotAdopted          = "NotAdopted"
 	ReasonWaitingForWindow    = "WaitingForWindow"
+	ReasonWithheld            = "RevisionWithheld"
 	ReasonNamespaceNotAllowed = "NamespaceNotAllowed"
 	ReasonForeignObject       = "ForeignObject"
 	ReasonInvalidSpec         = "InvalidSpec"

@@ -272,6 +272,13 @@ type RolloutStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	FleetVersion string `json:"fleetVersion,omitempty"`
+	// Those of target and stable that do not verify, or of which that cannot be decided: no further gateway is given
+	// them, not even one in the window that has not recorded its attempt yet. What runs them already runs on.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=253
+	Withheld []string `json:"withheld,omitempty"`
 	// The window: the gateways that are admitted and under way.
 	// +optional
 	// +listType=map

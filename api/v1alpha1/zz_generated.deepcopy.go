@@ -1286,6 +1286,11 @@ func (in *RolloutStatus) DeepCopyInto(out *RolloutStatus) {
 		*out = (*in).DeepCopy()
 	}
 	out.Fleet = in.Fleet
+	if in.Withheld != nil {
+		in, out := &in.Withheld, &out.Withheld
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.InFlight != nil {
 		in, out := &in.InFlight, &out.InFlight
 		*out = make([]InFlightGateway, len(*in))

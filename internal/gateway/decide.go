@@ -184,6 +184,9 @@ func waiting(reason, release string) error {
 	if reason == v1alpha1.ReasonNotAdopted {
 		return &errWaiting{reason, "its Deployment carries the marks of another release than " + release + "; it runs on until the window admits the gateway"}
 	}
+	if reason == v1alpha1.ReasonWithheld {
+		return &errWaiting{reason, "what release " + release + " would give it does not verify; see the conditions of the release"}
+	}
 	if reason == v1alpha1.ReasonWaitingForWindow {
 		return &errWaiting{reason, "release " + release + " has not admitted this gateway yet"}
 	}

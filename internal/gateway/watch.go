@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -97,13 +98,14 @@ func (r *reconciler) releaseHandler() handler.EventHandler {
 	}
 }
 
-// admittedAnew are the entries of the window that were not in it before, or for another attempt, target or generation.
+// admittedAnew are the entries of the window that were not in it before, or for another attempt, target or generation, and
+// all of them when the target was withheld and is not any more.
 func admittedAnew(before, now *v1alpha1.RolloutStatus) []v1alpha1.InFlightGateway {
 	if now == nil {
 		return nil
 	}
 	was := map[types.UID]v1alpha1.InFlightGateway{}
-	if before != nil && before.Target == now.Target {
+	if before != nil && before.Target == now.Target && !given(before, now, now.Target) {
 		for _, entry := range before.InFlight {
 			was[entry.UID] = entry
 		}
@@ -122,7 +124,13 @@ func installable(before, now *v1alpha1.RolloutStatus) bool {
 	if now == nil {
 		return before != nil
 	}
-	return before == nil || before.Stable != now.Stable || (before.Target == "") != (now.Target == "")
+	return before == nil || before.Stable != now.Stable || (before.Target == "") != (now.Target == "") ||
+		!slices.Equal(before.Withheld, now.Withheld)
+}
+
+// given reports whether a revision was withheld and is not any more.
+func given(before, now *v1alpha1.RolloutStatus, revision string) bool {
+	return slices.Contains(before.Withheld, revision) && !slices.Contains(now.Withheld, revision)
 }
 
 // profileHandler wakes the gateways that follow the releases of a profile.

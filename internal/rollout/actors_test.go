@@ -37,6 +37,8 @@ func (w *world) plan(view *plannerView, h *releaseHistory) {
 		Spec:         read.spec,
 		Status:       read.status,
 		Accepted:     read.accepted,
+		Withheld:     read.withheld,
+		Undecided:    read.undecided,
 		Fleet:        w.fleet(h.name, view.fleetSeen),
 		FleetVersion: strconv.FormatInt(view.fleetSeen, 10),
 		Now:          w.now,

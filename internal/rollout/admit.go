@@ -16,6 +16,8 @@ type tally struct {
 	failures names
 	// unheard gateways have recorded nothing, and have not said either that they run nothing and wait for the window.
 	unheard names
+	// waiters run nothing and have said so: what they would be given is withheld.
+	waiters names
 	// barred gateways are not on the target and may not take it.
 	barred names
 	// unsettled are on the target and not Ready for minReadySeconds, whoever gave it to them.
@@ -65,9 +67,14 @@ func (p *pass) count() {
 		case m.Record == nil:
 			// With a stable revision it takes that by itself, and then has something to lose: what was seen of it before
 			// says nothing.
-			if m.Observed && p.status.Stable == "" {
+			switch {
+			case m.Observed && p.status.Stable == "":
 				p.installs.add(rank{healthy, hash.of(m.UID), m})
-			} else {
+			case m.Observed && p.strandedNew():
+				p.costly.add(rank{healthy, hash.of(m.UID), m})
+			case m.Observed && p.withheld(p.status.Stable):
+				p.waiters.add(m)
+			default:
 				p.unheard.add(m)
 			}
 		case m.Record.Name == p.status.Target && m.of(p.in.Release):
@@ -147,6 +154,9 @@ func (p *pass) before(m *Member) (wasReady, install bool) {
 	switch {
 	case m.loses():
 		return true, false
+	case m.Record == nil && p.status.Stable != "" && !m.unadopted():
+		// It may have taken the stable revision before that was withheld, and then has something to lose.
+		return true, false
 	case m.Record == nil:
 		return false, !m.unadopted()
 	case p.moved(m):
@@ -159,7 +169,7 @@ func (p *pass) before(m *Member) (wasReady, install bool) {
 // admit fills the window: those that use the budget while there is some, those that run nothing as far as there are
 // slots, and those that were unready before only when nobody who was Ready is left.
 func (p *pass) admit() {
-	if p.in.Spec.Paused || p.completed() || p.stopped() {
+	if p.in.Spec.Paused || p.completed() || p.stopped() || p.held() {
 		return
 	}
 	p.enter(&p.costly)

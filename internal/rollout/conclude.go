@@ -13,7 +13,7 @@ func (p *pass) conclude() {
 		s.State, s.Message = "", "no revision has been accepted yet"
 		return
 	}
-	over := len(s.InFlight) == 0 && p.waiting() == 0 && p.unheard.total == 0
+	over := len(s.InFlight) == 0 && p.waiting() == 0 && p.unheard.total+p.waiters.total == 0
 	// A fleet that was on the target all along has nothing to prove; one that was moved there must have shown one gateway
 	// that came up.
 	proven := p.converged > 0 || p.given == 0 && p.barred.total == 0
@@ -21,6 +21,7 @@ func (p *pass) conclude() {
 		s.Stable, s.StableAttempt = s.Target, s.Attempt
 		now := p.moment()
 		s.CompletedAt = &now
+		p.withhold()
 		p.recount()
 	}
 	if over && !proven && !p.settles.IsZero() {
@@ -39,7 +40,7 @@ func (p *pass) recount() {
 	p.count()
 }
 
-// state is the first of these that holds. A pause hides neither a completion nor a failure, but an edit that waits for
+// state is the first of these that holds. A target that is withheld pauses the rollout as a person would. A pause hides neither a completion nor a failure, but an edit that waits for
 // its end is what is to be known first. A completed attempt has gateways to move only while a pause holds those who came
 // since.
 func (p *pass) state(unproven bool) v1alpha1.RolloutState {
@@ -50,7 +51,7 @@ func (p *pass) state(unproven bool) v1alpha1.RolloutState {
 		return v1alpha1.RolloutComplete
 	case p.stopped() || unproven:
 		return v1alpha1.RolloutFailed
-	case p.in.Spec.Paused:
+	case p.in.Spec.Paused || p.withheld(p.status.Target):
 		return v1alpha1.RolloutPaused
 	default:
 		return v1alpha1.RolloutProgressing

@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +42,7 @@ type Decision struct {
 	// Record is what status.revision must say: of Keep what it says already, of Take without the image, which the caller
 	// reads from the revision of that name, and of Wait nothing.
 	Record v1alpha1.RecordedRevision
-	// Reason is why a gateway waits: WaitingForRelease, WaitingForWindow, or NotAdopted when something runs whose marks are
+	// Reason is why a gateway waits: WaitingForRelease, WaitingForWindow, RevisionWithheld, or NotAdopted when something runs whose marks are
 	// not of the release that it follows.
 	Reason string
 }
@@ -62,7 +64,8 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 		}
 		return wait(own, v1alpha1.ReasonWaitingForRelease)
 	}
-	if entry := admitted(rollout, own); entry != nil && newer(release, entry.Attempt, own.Record) {
+	entry := admitted(rollout, own)
+	if entry != nil && newer(release, entry.Attempt, own.Record) && !slices.Contains(rollout.Withheld, rollout.Target) {
 		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
 			Release:  release,
 			Attempt:  entry.Attempt,
@@ -74,12 +77,15 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 	if own.Record != nil {
 		return Decision{Action: Keep, Record: *own.Record}
 	}
-	if rollout.Stable != "" && own.Running == nil {
+	if rollout.Stable != "" && own.Running == nil && !slices.Contains(rollout.Withheld, rollout.Stable) {
 		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
 			Release: release,
 			Attempt: rollout.StableAttempt,
 			Name:    rollout.Stable,
 		}}
+	}
+	if slices.Contains(rollout.Withheld, cmp.Or(rollout.Stable, rollout.Target)) {
+		return wait(own, v1alpha1.ReasonWithheld)
 	}
 	return wait(own, v1alpha1.ReasonWaitingForWindow)
 }

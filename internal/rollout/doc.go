@@ -21,6 +21,8 @@
 //   - An entry names the gateway's generation, and is void for a later one: a gateway that left for another release and
 //     came back does not find the grant that it was given before it left. The planner that sees a later generation in
 //     the window, not reported, takes the entry out and lines the gateway up again as what it is by then.
+//   - What does not verify is withheld by name, and takes nobody out of the window: the gateway may have taken it on an
+//     older status. One that reads the name takes nothing.
 //   - fleetVersion in the status says how fresh the view of the fleet was from which it was made. A planner whose cache
 //     is behind that (a new leader, or an old one that was paused) decides nothing until it has caught up: to it, a
 //     gateway not met yet looks gone, and one that failed looks untouched.
@@ -35,7 +37,8 @@
 //	                                      are carried from its record
 //	elsewhere, or of another release      a candidate, judged by whether it is Ready or serves now
 //	barred by its namespace or profile    no candidate until it is not: named, and not said to run the target
-//	no record                             new: it takes the stable revision by itself, or waits for the window
+//	no record                             new: it takes the stable revision by itself, or waits for the window; where the
+//	                                      stable revision is withheld it may have taken it, and is moved as if it had
 //
 // "This rollout" is everything since stableAttempt, the attempt that completed last. An attempt that has completed stays
 // so; a gateway that joins later starts a new attempt, so that nobody is judged twice.

@@ -55,6 +55,7 @@ func (w *world) checkPlan(in Input, plan Plan) {
 	}
 
 	s := plan.Status
+	w.checkWithheld(in, s)
 	if len(s.Message) > maxMessage || !utf8.ValidString(s.Message) {
 		t.Fatalf("message: %d bytes, valid %v", len(s.Message), utf8.ValidString(s.Message))
 	}
@@ -68,6 +69,31 @@ func (w *world) checkPlan(in Input, plan Plan) {
 	}
 	if in.Spec.Paused && in.Status != nil && in.Status.Target != "" && (s.Target != in.Status.Target || s.Attempt != in.Status.Attempt) {
 		t.Fatalf("pause: the target went from %s to %s", in.Status.Target, s.Target)
+	}
+}
+
+// checkWithheld holds that a status withholds exactly what does not verify, and leaves alone what is not known, unless it
+// is of a view that decides nothing.
+func (w *world) checkWithheld(in Input, s v1alpha1.RolloutStatus) {
+	if in.Status != nil && encode(in.Status) == encode(&s) {
+		return
+	}
+	for _, revision := range []string{s.Target, s.Stable} {
+		if revision == "" {
+			continue
+		}
+		want := slices.Contains(in.Withheld, revision)
+		if slices.Contains(in.Undecided, revision) && !want {
+			want = in.Status != nil && slices.Contains(in.Status.Withheld, revision)
+		}
+		if slices.Contains(s.Withheld, revision) != want {
+			w.t.Fatalf("withheld: %s of %s; withheld %v, undecided %v", revision, encode(&s), in.Withheld, in.Undecided)
+		}
+	}
+	for _, revision := range s.Withheld {
+		if revision != s.Target && revision != s.Stable {
+			w.t.Fatalf("withheld: %s is neither target nor stable: %s", revision, encode(&s))
+		}
 	}
 }
 
@@ -104,6 +130,9 @@ func (w *world) checkAdmissions(in Input, s v1alpha1.RolloutStatus) {
 	}
 	if in.Spec.Paused {
 		t.Fatalf("pause: admitted %v", admitted)
+	}
+	if slices.Contains(in.Withheld, s.Target) || slices.Contains(in.Undecided, s.Target) {
+		t.Fatalf("withheld: admitted %v to %s", admitted, s.Target)
 	}
 	if s.State == v1alpha1.RolloutFailed {
 		t.Fatalf("failed: admitted %v", admitted)
@@ -269,6 +298,9 @@ func (w *world) checkGrants(h *releaseHistory, in Input, s *v1alpha1.RolloutStat
 func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alpha1.RolloutStatus, record v1alpha1.RecordedRevision) {
 	t := w.t
 	previous := read.record
+	if slices.Contains(status.Withheld, record.Name) {
+		t.Fatalf("withheld: %s took %s", g.name, record.Name)
+	}
 	running := g.workload.marks
 	if previous == nil && running != nil && (running.Release == read.release || window(status)[g.uid].Attempt == 0) {
 		t.Fatalf("adoption: %s runs %+v, has recorded nothing, and took %+v", g.name, g.workload.marks, record)

@@ -122,6 +122,8 @@ func (p *pass) say(state v1alpha1.RolloutState) string {
 	case v1alpha1.RolloutPaused:
 		if p.in.Accepted != s.Target {
 			part("paused: %s waits to be rolled out", p.in.Accepted)
+		} else if p.withheld(s.Target) {
+			part("held: %s is withheld: %d of %d admitted gateways converged, %d not admitted", s.Target, p.back, p.given+len(s.InFlight), p.waiting())
 		} else {
 			part("paused: %d of %d admitted gateways converged, %d not admitted", p.back, p.given+len(s.InFlight), p.waiting())
 		}
@@ -139,6 +141,16 @@ func (p *pass) say(state v1alpha1.RolloutState) string {
 	}
 	if p.barred.total > 0 {
 		part("%d may not take it: %s", p.barred.total, p.barred.list(condition))
+	}
+	for _, revision := range s.Withheld {
+		if revision == s.Stable {
+			part("%s is withheld from new gateways", revision)
+		} else if state != v1alpha1.RolloutPaused || p.in.Accepted != s.Target {
+			part("%s is withheld, no further gateway is given it", revision)
+		}
+	}
+	if p.waiters.total > 0 {
+		part("%d wait for it: %s", p.waiters.total, p.waiters.list(condition))
 	}
 	if state == v1alpha1.RolloutComplete && p.in.Spec.Paused {
 		part("paused")

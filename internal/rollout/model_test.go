@@ -51,6 +51,8 @@ type releaseVersion struct {
 	spec     v1alpha1.RolloutSpec
 	accepted string
 	status   *v1alpha1.RolloutStatus
+	// withheld are the revisions that do not verify, and undecided those of which that is not known.
+	withheld, undecided []string
 }
 
 type gatewayHistory struct {

@@ -21,6 +21,11 @@ type Input struct {
 	Status *v1alpha1.RolloutStatus
 	// Accepted is the name of the accepted revision, "" when there is none.
 	Accepted string
+	// Withheld names the revisions that may be given to no further gateway, because they do not verify.
+	Withheld []string
+	// Undecided names those of which that is not known at the moment: nobody is admitted to them, and whether they are
+	// withheld stays as it is.
+	Undecided []string
 	// Fleet is every gateway that references the release, in any order. It is not modified.
 	Fleet []Member
 	// FleetVersion is the resource version up to which the cache that Fleet came from has caught up; "" when it is not
@@ -46,6 +51,7 @@ func Next(in Input) Plan {
 	}
 	p.survey()
 	p.retarget()
+	p.withhold()
 	p.sweep()
 	p.count()
 	p.admit()

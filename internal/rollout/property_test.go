@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,20 @@ var (
 	}}
 	editPause = act{"editPause", 1, func(w *world) { w.edit("a", func(v *releaseVersion) { v.spec.Paused = !v.spec.Paused }) }}
 	editSpec  = act{"editSpec", 1, func(w *world) { spec := drawSpec(w.t); w.edit("a", func(v *releaseVersion) { v.spec = spec }) }}
+
+	// doubt has revisions of a release verify no more, or again, or be undecided.
+	doubt = act{"doubt", 3, func(w *world) {
+		h := w.releases["a"]
+		known := []string{h.latest().accepted}
+		if s := h.latest().status; s != nil {
+			known = append(known, s.Target, s.Stable)
+		}
+		pick := func(label string) []string {
+			return slices.DeleteFunc(slices.Clone(known), func(string) bool { return !rapid.Bool().Draw(w.t, label) })
+		}
+		withheld, undecided := pick("withheld"), pick("undecided")
+		w.edit("a", func(v *releaseVersion) { v.withheld, v.undecided = withheld, undecided })
+	}}
 
 	flap = act{"flap", 2, func(w *world) {
 		g := w.someone()
@@ -218,7 +233,7 @@ func live(t *rapid.T, acts ...act) {
 	}
 	w.advance(0)
 	for name := range w.releases {
-		w.edit(name, func(v *releaseVersion) { v.spec.Paused = false })
+		w.edit(name, func(v *releaseVersion) { v.spec.Paused, v.withheld, v.undecided = false, nil, nil })
 	}
 	w.settle()
 	for _, h := range w.releases {
@@ -274,9 +289,10 @@ func (w *world) checkEnd(h *releaseHistory) {
 // not been heard of or may have taken the stable revision; believes a Ready that is a second too young, or of an
 // unobserved edit, or of the revision before; completes with failures, unproven, or without having heard of all; compares
 // attempts of different releases; leaves joiners out; ignores records that are newer than its status; depends on the
-// order of the fleet; wakes late or never; notes a version at every pass; moves what runs before it is adopted.
+// order of the fleet; admits to, or takes, what is withheld; withholds what it does not know, or too long; admits as new
+// what may have taken a stable revision that is withheld since; wakes late or never; notes a version at every pass; moves what runs before it is adopted.
 var (
-	routine    = []act{planPass, gatewayPass, passTime, prompt, editImage, editPause, editSpec, flap, illness, tenantEdit}
+	routine    = []act{planPass, gatewayPass, passTime, prompt, editImage, editPause, editSpec, flap, illness, tenantEdit, doubt}
 	membership = append([]act{createGateway, deleteGateway, moveGateway}, routine...)
 	restarts   = append([]act{restartPlanner, restartGateways}, membership...)
 	losses     = append([]act{recreateRelease, restore}, restarts...)
