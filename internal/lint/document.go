@@ -1,0 +1,172 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	kyaml "sigs.k8s.io/yaml"
+)
+
+// document is one YAML document of a file.
+type document struct {
+	object map[string]any
+	root   *yaml.Node
+	offset int // lines before it in the file
+}
+
+// documents reads the YAML documents of a file; empty ones are left out. A fault
+// is returned with its line.
+func documents(data []byte) (found []document, faults []Problem) {
+	for _, part := range split(data) {
+		root := &yaml.Node{}
+		if err := yaml.NewDecoder(bytes.NewReader(part.text)).Decode(root); errors.Is(err, io.EOF) {
+			continue
+		} else if err != nil {
+			faults = append(faults, yamlFault(err, part.offset))
+			continue
+		}
+		d := document{root: root.Content[0], offset: part.offset}
+		if repeated := duplicates(d.root, part.offset); len(repeated) > 0 {
+			faults = append(faults, repeated...)
+			continue
+		}
+		// The reader of Kubernetes has the last word on what the text means.
+		if err := kyaml.UnmarshalStrict(part.text, &d.object); err != nil {
+			faults = append(faults, yamlFault(err, part.offset))
+			continue
+		}
+		if d.object != nil {
+			found = append(found, d)
+		}
+	}
+	return found, faults
+}
+
+type part struct {
+	text   []byte
+	offset int
+}
+
+// split cuts a file at its document markers.
+func split(data []byte) []part {
+	var parts []part
+	current := part{}
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if marker := bytes.TrimRight(text, "\r\n"); bytes.Equal(marker, []byte("---")) || bytes.HasPrefix(marker, []byte("--- ")) {
+			parts = append(parts, current)
+			current = part{offset: line}
+			continue
+		}
+		current.text = append(current.text, text...)
+	}
+	return append(parts, current)
+}
+
+var statedLine = regexp.MustCompile(`line (\d+): `)
+
+// yamlFault turns an error of a YAML reader into a problem: its line belongs to
+// the file, not to the document.
+func yamlFault(err error, offset int) Problem {
+	text := err.Error()
+	at := offset + 1
+	if stated := statedLine.FindStringSubmatch(text); stated != nil {
+		if n, err := strconv.Atoi(stated[1]); err == nil {
+			at = offset + n
+			text = strings.Replace(text, stated[0], "", 1)
+		}
+	}
+	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "yaml: ", "while decoding JSON: ", "json: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return Problem{Line: at, Message: "does not read as YAML: " + strings.Join(strings.Fields(text), " ")}
+}
+
+// duplicates finds keys that are written twice: which of the two counts would
+// depend on the reader.
+func duplicates(node *yaml.Node, offset int) (faults []Problem) {
+	if node.Kind == yaml.MappingNode {
+		first := map[string]int{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			if line, ok := first[key.Value]; ok {
+				faults = append(faults, Problem{
+					Line:    offset + key.Line,
+					Message: fmt.Sprintf("the key %q is written twice, first at line %d; keep one", key.Value, offset+line),
+				})
+			}
+			first[key.Value] = key.Line
+		}
+	}
+	if node.Kind != yaml.AliasNode { // what it stands for is looked at where it is written
+		for _, child := range node.Content {
+			faults = append(faults, duplicates(child, offset)...)
+		}
+	}
+	return faults
+}
+
+// line finds where a field is written; of one that is not, where the innermost
+// part of its path is that is written.
+func (d document) line(field string) int {
+	node, line := d.root, d.root.Line
+	for _, step := range steps(field) {
+		for node.Kind == yaml.AliasNode {
+			node = node.Alias
+		}
+		next, at := child(node, step)
+		if next == nil {
+			break
+		}
+		node, line = next, at
+	}
+	return d.offset + line
+}
+
+// child is the value under a key or an index, and the line at which it begins.
+func child(node *yaml.Node, step string) (*yaml.Node, int) {
+	switch node.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1], node.Content[i].Line
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i], node.Content[i].Line
+		}
+	}
+	return nil, 0
+}
+
+// steps cuts the path of a field, as spec.groups[0].of or data[a.b], into keys
+// and indexes.
+func steps(field string) []string {
+	var found []string
+	for field != "" {
+		switch field[0] {
+		case '.':
+			field = field[1:]
+		case '[':
+			key, rest, _ := strings.Cut(field[1:], "]")
+			found = append(found, strings.Trim(key, `"`))
+			field = rest
+		default:
+			end := strings.IndexAny(field, ".[")
+			if end < 0 {
+				end = len(field)
+			}
+			found = append(found, field[:end])
+			field = field[end:]
+		}
+	}
+	return found
+}

@@ -1,0 +1,119 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// MaxFile bounds a file, in bytes.
+const MaxFile = 8 << 20
+
+// Linter checks manifests. It is safe for concurrent use.
+type Linter struct {
+	definitions map[schema.GroupVersionKind]*definition
+}
+
+// New makes a Linter for the kinds of this version of Gatehouse.
+func New() (*Linter, error) {
+	found, err := definitions()
+	if err != nil {
+		return nil, fmt.Errorf("read the definitions of the kinds: %w", err)
+	}
+	return &Linter{definitions: found}, nil
+}
+
+// File returns what is wrong with the manifests of a file, or weak, in the order
+// of the file.
+func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
+	if len(data) > MaxFile {
+		return []Problem{{File: name, Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
+	}
+	found, problems := documents(data)
+	for _, d := range found {
+		problems = append(problems, l.document(ctx, d)...)
+	}
+	for i := range problems {
+		problems[i].File = name
+	}
+	return sorted(problems)
+}
+
+func (l *Linter) document(ctx context.Context, d document) []Problem {
+	apiVersion, _ := d.object["apiVersion"].(string)
+	kind, _ := d.object["kind"].(string)
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || version.Group != v1alpha1.GroupVersion.Group {
+		return l.foreign(ctx, d, kind)
+	}
+	report := reporter{document: d, kind: kind, name: nameOf(d.object)}
+	definition, ok := l.definitions[version.WithKind(kind)]
+	if !ok {
+		report.add("kind", "%s has no kind %q; write one of %s", apiVersion, kind, l.kinds())
+		return report.problems
+	}
+	for _, fault := range definition.check(ctx, d.object) {
+		report.add(fault.Field, "%s", words(fault))
+	}
+	if len(report.problems) == 0 {
+		examine(&report)
+	}
+	return report.problems
+}
+
+// foreign passes over another kind, and looks into a list of kinds.
+func (l *Linter) foreign(ctx context.Context, d document, kind string) (problems []Problem) {
+	items, ok := d.object["items"].([]any)
+	if !ok || !strings.HasSuffix(kind, "List") {
+		return nil
+	}
+	node, _ := child(d.root, "items")
+	if node == nil {
+		return nil
+	}
+	for i, item := range items {
+		if object, ok := item.(map[string]any); ok && i < len(node.Content) {
+			problems = append(problems, l.document(ctx, document{object: object, root: node.Content[i], offset: d.offset})...)
+		}
+	}
+	return problems
+}
+
+// kinds lists what there is.
+func (l *Linter) kinds() string {
+	var names []string
+	for gvk := range l.definitions {
+		names = append(names, gvk.Version+" "+gvk.Kind)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func nameOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	return name
+}
+
+// reporter collects the problems of one object.
+type reporter struct {
+	document
+	kind, name string
+	problems   []Problem
+}
+
+func (r *reporter) add(field, format string, args ...any) {
+	r.problems = append(r.problems, Problem{
+		Line: r.line(field), Kind: r.kind, Name: r.name, Field: field, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (r *reporter) warn(field, format string, args ...any) {
+	r.add(field, format, args...)
+	r.problems[len(r.problems)-1].Warning = true
+}

@@ -1,0 +1,116 @@
+package lint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gatehouse-dev/gatehouse/internal/lint"
+)
+
+func problems(t *testing.T, text string) []string {
+	t.Helper()
+	linter, err := lint.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, p := range linter.File(t.Context(), "f.yaml", []byte(text)) {
+		lines = append(lines, p.String())
+	}
+	return lines
+}
+
+const release = `apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayRelease
+metadata:
+  name: stable
+spec:
+  image: registry.example.com/gateways/openshell:1.4.2
+  profileRef: {name: openshell}
+  verification: Disabled
+`
+
+const profile = `apiVersion: gatehouse.dev/v1alpha1
+kind: GatewayProfile
+metadata: {name: openshell}
+spec:
+  template:
+    spec:
+      containers:
+      - name: gateway
+      - name: sidecar
+        image: registry.example.com/sidecar@sha256:7f9c2ba4e88f827d616045507605853ed73b8093f6efbc88eb1a6eacfa66ef26
+`
+
+// Each fault is told with the line at which it is written, the object and the field.
+func TestFaultsAreToldWhereTheyAre(t *testing.T) {
+	disabled := "f.yaml:8: GatewayRelease/stable: spec.verification: warning: Disabled asks for no signature"
+	tests := []struct {
+		name, text string
+		want       []string // a prefix or a part of each problem, in order
+	}{
+		{"a good profile", profile, nil},
+		{"nothing at all", "", nil},
+		{"comments and empty documents", "---\n# nothing\n---\n---\n" + profile, nil},
+		{"another kind", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nnonsense: true\n", nil},
+		{"what is weak", release, []string{disabled}},
+		{"an unknown field", release + "  imag: x\n", []string{"f.yaml:9: GatewayRelease/stable: spec.imag: unknown field; correct its spelling"}},
+		{"a value of another type", release + "  revisionHistoryLimit: many\n", []string{"f.yaml:9: GatewayRelease/stable: spec.revisionHistoryLimit: Invalid value"}},
+		{"a value out of bounds", release + "  revisionHistoryLimit: -1\n", []string{"f.yaml:9: GatewayRelease/stable: spec.revisionHistoryLimit: Invalid value"}},
+		{"a rule between fields", release + "  registry:\n    plainHTTP: true\n    credentials: {secretRef: {name: pull}}\n", []string{"f.yaml:9: GatewayRelease/stable: spec.registry: Invalid value", "remove credentials, or set plainHTTP to false"}},
+		{"a rule that needs a default", release + "  rollout: {progressDeadline: 10s}\n", []string{"f.yaml:9: GatewayRelease/stable: spec.rollout", "progressDeadline must be longer than minReadySeconds"}},
+		{"a field that is missing", strings.Replace(release, "  image: registry.example.com/gateways/openshell:1.4.2\n", "", 1), []string{"f.yaml:5: GatewayRelease/stable: spec.image: Required value"}},
+		{"an image without a tag", strings.Replace(release, ":1.4.2", "", 1), []string{"f.yaml:6: GatewayRelease/stable: spec.image: ", disabled}},
+		{"a name that is none", strings.Replace(release, "name: stable", "name: Stable", 1), []string{"f.yaml:4: GatewayRelease/Stable: metadata.name"}},
+		{"no name", strings.Replace(release, "  name: stable\n", "  labels: {}\n", 1), []string{"f.yaml:3: GatewayRelease/: metadata.name: Required value: write a name"}},
+		{"no metadata", strings.Replace(release, "metadata:\n  name: stable\n", "", 1), []string{"f.yaml:1: GatewayRelease/: metadata: Required value: write metadata with a name"}},
+		{"a namespace of a cluster's kind", strings.Replace(release, "  name: stable\n", "  name: stable\n  namespace: x\n", 1), []string{"f.yaml:5: GatewayRelease/stable: metadata.namespace"}},
+		{"a pod template that could not run", strings.Replace(profile, "@sha256:7f9c2ba4e88f827d616045507605853ed73b8093f6efbc88eb1a6eacfa66ef26", ":1", 1), []string{"f.yaml:10: GatewayProfile/openshell: spec.template.spec.containers[1].image: image \"registry.example.com/sidecar:1\" is not pinned"}},
+		{"a template's field misspelt", strings.Replace(profile, "      - name: sidecar\n        image", "      - name: sidecar\n        imagee", 1), []string{"f.yaml:10: GatewayProfile/openshell: spec.template.spec.containers[1].imagee: unknown field"}},
+		{"a kind that does not exist", "apiVersion: gatehouse.dev/v1alpha1\nkind: Gateway\n", []string{"f.yaml:2: Gateway/: kind: gatehouse.dev/v1alpha1 has no kind \"Gateway\"; write one of v1alpha1 "}},
+		{"a version that does not exist", "apiVersion: gatehouse.dev/v1\nkind: GatewayRelease\n", []string{"gatehouse.dev/v1 has no kind"}},
+		{"a later document", profile + "---\n" + strings.Replace(release, ":1.4.2", "", 1), []string{"f.yaml:17: GatewayRelease/stable: spec.image", "f.yaml:19:"}},
+		{"a key twice", "a: 1\n---\nb:\n  c: 1\n  c: 2\n", []string{`f.yaml:5: the key "c" is written twice, first at line 4; keep one`}},
+		{"no YAML", "a: 1\n---\nb: [\n", []string{"f.yaml:3: does not read as YAML"}},
+		{"a list of manifests", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: gatehouse.dev/v1alpha1\n  kind: GatewayRelease\n  metadata: {name: a}\n  spec: {image: x, profileRef: {name: b}, verification: Disabled}\n", []string{"f.yaml:7: GatewayRelease/a: spec.image", "f.yaml:7: GatewayRelease/a: spec.verification: warning"}},
+		{"a document that is no object", "- a\n- b\n", []string{"f.yaml:1: does not read as YAML"}},
+		{"an object whose metadata is text", "apiVersion: gatehouse.dev/v1alpha1\nkind: GatewayProfile\nmetadata: x\nspec: y\n", []string{"f.yaml:3: GatewayProfile/: metadata", "f.yaml:4: GatewayProfile/: spec"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := problems(t, tt.text)
+			all := strings.Join(got, "\n")
+			if len(tt.want) == 0 && len(got) > 0 {
+				t.Errorf("told:\n%s", all)
+			}
+			rest := all
+			for _, want := range tt.want {
+				at := strings.Index(rest, want)
+				if at < 0 {
+					t.Fatalf("want %q in\n%s", want, all)
+				}
+				rest = rest[at+len(want):]
+			}
+		})
+	}
+}
+
+// No text makes it panic or go on for ever.
+func FuzzFile(f *testing.F) {
+	linter, err := lint.New()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte(release))
+	f.Add([]byte(profile))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("kind: List\nitems: 1\n---\n--- x\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		lines := strings.Count(string(text), "\n") + 1
+		for _, p := range linter.File(t.Context(), "f.yaml", text) {
+			if p.Line < 1 || p.Line > lines+1 || p.Message == "" {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
