@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/test/registry"
 )
 
-// patience is how long what should come true at once may take on a slow machine.
+// patience is how long what should come true at once may take on a slow machine, when nothing else slows it down.
 const patience = 60 * time.Second
 
 // lane is an API server with a manager that leads and one that would.
@@ -28,9 +29,14 @@ type lane struct {
 	product  *fleet.Installation
 	registry *registry.Registry
 	watcher  *watcher
+	history  *faultproxy.History
 	managers []*replica // those that live; one of them leads
 	dir      string
 	started  int
+	// seed is for the chances of those who are hired from now on.
+	seed uint64
+	// patience is how long to wait for what comes by and by.
+	patience time.Duration
 }
 
 // replica is a manager behind a proxy of its own.
@@ -47,14 +53,12 @@ func newLane(t *testing.T) *lane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{product: product, registry: registry.Start(t), dir: t.TempDir()}
+	l := &lane{product: product, registry: registry.Start(t), dir: t.TempDir(), patience: patience}
 	l.watcher = watch(t, c.Config)
-	t.Cleanup(func() {
-		for _, r := range l.managers {
-			r.Kill()
-			r.proxy.Close()
-		}
-	})
+	if l.history, err = faultproxy.Remember(t.Context(), product.Client); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.dismiss)
 	return l
 }
 
@@ -70,6 +74,12 @@ func (l *lane) staff(t *testing.T) (leader *replica) {
 		}
 	}
 	l.managers = alive
+	if len(alive) == 0 {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: "gatehouse-manager"}}
+		if err := client.IgnoreNotFound(l.product.Client.Delete(t.Context(), lease)); err != nil { // nobody need wait for it
+			t.Fatal(err)
+		}
+	}
 	for len(l.managers) < 2 {
 		l.managers = append(l.managers, l.hire(t))
 	}
@@ -86,12 +96,13 @@ func (l *lane) staff(t *testing.T) (leader *replica) {
 
 func (l *lane) hire(t *testing.T) *replica {
 	t.Helper()
-	proxy, err := faultproxy.Run(faultproxy.Options{Kubeconfig: l.product.Kubeconfig, Dir: l.dir})
+	l.started++
+	name := fmt.Sprintf("gatehouse-%d", l.started)
+	proxy, err := faultproxy.Run(faultproxy.Options{Kubeconfig: l.product.Kubeconfig, Dir: l.dir, Seed: l.seed, Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.started++
-	o := l.product.Manager(fmt.Sprintf("gatehouse-%d", l.started),
+	o := l.product.Manager(name,
 		"--lease-duration=1500ms", "--renew-deadline=1s", "--retry-period=200ms")
 	o.Kubeconfig = proxy.Kubeconfig
 	m, err := manager.Run(t.Context(), o)
@@ -100,6 +111,15 @@ func (l *lane) hire(t *testing.T) *replica {
 		t.Fatal(err)
 	}
 	return &replica{Manager: m, proxy: proxy}
+}
+
+// dismiss ends all managers.
+func (l *lane) dismiss() {
+	for _, r := range l.managers {
+		r.Kill()
+		r.proxy.Close()
+	}
+	l.managers = nil
 }
 
 // leader is the manager that holds the lease.
@@ -120,29 +140,42 @@ func (l *lane) leader(ctx context.Context) (*replica, error) {
 	return nil, fmt.Errorf("%q leads, which does not live", holder)
 }
 
-// begun is how many writes of state the managers that live have sent.
-func (l *lane) begun() int {
-	n := 0
-	for _, r := range l.managers {
-		n += r.proxy.Begun()
+// led waits until another than the old leader has led for a while, or ctx ends.
+func (l *lane) led(ctx context.Context, old *replica, lasting time.Duration) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var since time.Time
+	for since.IsZero() || time.Since(since) < lasting {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if leader, err := l.leader(ctx); err == nil && leader != old && since.IsZero() {
+			since = time.Now()
+		}
 	}
-	return n
 }
 
 // stillness is how long no write is sent by managers that have nothing left to do: longer than what a pass waits before
 // it starts over after a conflict.
 const stillness = 400 * time.Millisecond
 
-// rests waits until no manager has sent a write for a while.
+// rests waits until no write of a manager's is under way, and none has been sent for a while.
 func (l *lane) rests(t *testing.T) {
 	t.Helper()
 	last, since := -1, time.Now()
-	eventually.Succeeds(t, patience, func() error {
-		if now := l.begun(); now != last {
-			last, since = now, time.Now()
+	eventually.Succeeds(t, l.patience, func() error {
+		begun, pending := 0, 0
+		for _, r := range l.managers {
+			begun += r.proxy.Begun()
+			pending += r.proxy.Pending()
+		}
+		if begun != last || pending > 0 {
+			last, since = begun, time.Now()
 		}
 		if quiet := time.Since(since); quiet < stillness {
-			return fmt.Errorf("the managers have sent nothing for %s only", quiet)
+			return fmt.Errorf("the managers have sent nothing for %s only; %d writes are under way", quiet, pending)
 		}
 		return nil
 	})

@@ -2,10 +2,9 @@ package crash
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,8 @@ type outcome struct {
 	state  state
 	writes int // of state, that were sent since the story began
 	sent   map[string]sent
-	killed bool
+	killed bool // the leader
+	halted bool // the leader's writes, for a while
 }
 
 func (r *run) fleet() *fleet.Fleet { return r.fleets[0] }
@@ -81,25 +81,16 @@ func (r *run) deployment(t *testing.T, key client.ObjectKey) *appsv1.Deployment 
 	return deployment
 }
 
-// point is a moment at which the leader is killed; the zero point is none.
-type point struct {
-	write int
-	after bool
+// disturbance is what goes wrong while a story is told.
+type disturbance interface {
+	// begin lets it begin, at the leader or at all managers of a lane, and returns what ends it.
+	begin(*testing.T, *lane, *replica) (end func())
+	// needless says which writes the story would not have needed.
+	needless(s scenario, got, want map[string]sent) error
 }
 
-func (p point) String() string {
-	switch {
-	case p == point{}:
-		return "uninterrupted"
-	case p.after:
-		return fmt.Sprintf("killed after write %d", p.write)
-	default:
-		return fmt.Sprintf("killed before write %d", p.write)
-	}
-}
-
-// play runs a scenario. want is the state that it is to end in; nil is for the first time, which finds it out.
-func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
+// play runs a scenario. want is the outcome that it is to have; nil is for the first time, which finds it out.
+func (l *lane) play(t *testing.T, s scenario, d disturbance, want *outcome) outcome {
 	t.Helper()
 	r := &run{scenario: s, lane: l, follows: map[client.ObjectKey]int{}, pushed: map[string]image.Digest{}, digests: map[string]string{}}
 	leader := l.staff(t)
@@ -115,34 +106,28 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 		eventually.Succeeds(t, patience, func() error { return all("v1")(t, r) })
 	}
 	l.rests(t)
+	staff := slices.Clone(l.managers)
 	began := map[*replica]int{}
-	for _, m := range l.managers {
+	for _, m := range staff {
 		began[m] = len(m.proxy.Writes())
 	}
-	kill, succeeded := l.assassin(t, leader)
-	switch from := leader.proxy.Begun(); {
-	case at == point{}:
-	case at.after:
-		leader.proxy.KillAfter(from+at.write, kill)
-	default:
-		leader.proxy.KillBefore(from+at.write, kill)
-	}
-	defer succeeded()
+	end := sync.OnceFunc(d.begin(t, l, leader))
+	defer end()
 	if s.fresh {
 		r.found(t)
 	}
 	s.story(t, r)
-	eventually.Succeeds(t, patience, func() error { return s.end(t, r) })
+	eventually.Succeeds(t, l.patience, func() error { return s.end(t, r) })
 	l.rests(t)
+	end()
 
-	leader.proxy.Spare()
-	out := outcome{killed: leader.proxy.Killed()}
+	out := outcome{killed: leader.proxy.Killed(), halted: leader.proxy.Halted()}
 	eventually.Succeeds(t, patience/4, func() error {
 		out.state = r.stored(t)
 		if want == nil {
 			return nil
 		}
-		return differ(out.state, want)
+		return differ(out.state, want.state)
 	})
 	if err := l.watcher.verdict(); err != nil {
 		t.Error(err)
@@ -152,42 +137,12 @@ func (l *lane) play(t *testing.T, s scenario, at point, want state) outcome {
 		writes = append(writes, m.proxy.Writes()[from:]...)
 	}
 	out.writes, out.sent = len(writes), r.sent(t, writes)
+	if want != nil {
+		if err := d.needless(s, out.sent, want.sent); err != nil {
+			t.Error(err)
+		}
+	}
 	return out
-}
-
-// settling is how long a new leader has been at work when pods go on becoming ready: long enough for it to have admitted
-// what it should not.
-const settling = 300 * time.Millisecond
-
-// assassin returns what kills a leader, and what waits for the end of it. Until another has led for a while, no pod
-// becomes ready: the new leader finds the fleet as the old one has left it.
-func (l *lane) assassin(t *testing.T, leader *replica) (kill, done func()) {
-	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	kill = func() {
-		l.watcher.freeze()
-		leader.Kill()
-		working.Go(func() {
-			defer l.watcher.thaw()
-			tick := time.NewTicker(20 * time.Millisecond)
-			defer tick.Stop()
-			var since time.Time
-			for since.IsZero() || time.Since(since) < settling {
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					return
-				}
-				if _, err := l.leader(ctx); err == nil && since.IsZero() {
-					since = time.Now()
-				}
-			}
-		})
-	}
-	return kill, func() {
-		cancel()
-		working.Wait()
-	}
 }
 
 // found makes the fleets.

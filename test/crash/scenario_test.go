@@ -62,7 +62,7 @@ var scenarios = []scenario{
 			r.fleet().SetImage(t, r.image(t, "v2"))
 			r.somebodyRuns(t, "v2")
 			paused := r.fleet().EditRelease(t, func(release *v1alpha1.GatewayRelease) { release.Spec.Rollout.Paused = true })
-			eventually.Succeeds(t, patience, func() error {
+			eventually.Succeeds(t, r.lane.patience, func() error {
 				if seen := r.fleet().Release(t).Status.ObservedGeneration; seen < paused.Generation {
 					return fmt.Errorf("the pause is generation %d, seen is %d", paused.Generation, seen)
 				}
@@ -78,7 +78,7 @@ var scenarios = []scenario{
 			bad := r.image(t, "bad")
 			r.lane.watcher.never(r.digest("bad"))
 			r.fleet().SetImage(t, bad)
-			eventually.Succeeds(t, patience, func() error {
+			eventually.Succeeds(t, r.lane.patience, func() error {
 				release := r.fleet().Release(t)
 				if stalled := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionStalled); stalled == nil || stalled.Reason != v1alpha1.ReasonRolloutFailed || release.Status.Image != r.fleet().Registry.Host+"/"+fleet.Repository+"/"+r.fleet().Name+"@"+r.digest("bad") {
 					return fmt.Errorf("the rollout of a bad image has not failed: %+v", release.Status.Conditions)
@@ -178,7 +178,7 @@ func all(tag string) func(*testing.T, *run) error {
 // somebodyRuns waits until a gateway was given a tag.
 func (r *run) somebodyRuns(t *testing.T, tag string) {
 	t.Helper()
-	eventually.Succeeds(t, patience, func() error {
+	eventually.Succeeds(t, r.lane.patience, func() error {
 		for key := range r.follows {
 			if deployment := r.deployment(t, key); deployment.Spec.Template.Spec.Containers[0].Image == r.fleet().Pinned(r.pushed[tag]) {
 				return nil

@@ -86,29 +86,21 @@ func (r *run) ofLive(namespace, name string) bool {
 	return false
 }
 
-// repeats is how many more times than without a crash one thing may be sent: the write whose answer was lost, and one
-// that changes nothing, by a manager that cannot know what the last one has applied.
-const repeats = 2
-
-// needless says which writes an uninterrupted run would not have needed, but for retries. How often a release's status
-// is written is left open: it tells progress, in more or fewer steps.
-func needless(s scenario, got, want map[string]sent) error {
+// needless says which writes an undisturbed run would not have needed: those that it never makes, and those of which
+// excess says why they are too many.
+func needless(got, want map[string]sent, excess func(key string, got, want sent) string) error {
 	var found []string
 	for key, count := range got {
 		expected, known := want[key]
-		switch told := strings.Contains(key, "gatewayreleases.gatehouse.dev/status"); {
-		case !known:
-			found = append(found, key+": never without a crash")
-		case told || s.loose:
-		case count.times > expected.times+repeats:
-			found = append(found, fmt.Sprintf("%s: sent %d times, without a crash %d", key, count.times, expected.times))
-		case count.changed > expected.changed && !strings.Contains(key, "/status"):
-			found = append(found, fmt.Sprintf("%s: changed %d times, without a crash %d", key, count.changed, expected.changed))
+		if !known {
+			found = append(found, key+": never without")
+		} else if why := excess(key, count, expected); why != "" {
+			found = append(found, key+": "+why)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
 	slices.Sort(found)
-	return fmt.Errorf("writes that an uninterrupted run does not need:\n%s", strings.Join(found, "\n"))
+	return fmt.Errorf("writes that an undisturbed run does not need:\n%s", strings.Join(found, "\n"))
 }

@@ -38,6 +38,7 @@ type watcher struct {
 	exempt   map[string]bool // gateways that use no budget
 	budget   int
 	gateways map[types.UID]*history
+	tales    map[types.UID]*tale
 	broken   []string // promises
 	failed   error
 }
@@ -59,30 +60,38 @@ func watch(t *testing.T, config *rest.Config) *watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watcher{client: c, bad: map[string]bool{}, exempt: map[string]bool{}, gateways: map[types.UID]*history{}}
+	w := &watcher{client: c, bad: map[string]bool{}, exempt: map[string]bool{}, gateways: map[types.UID]*history{}, tales: map[types.UID]*tale{}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	stream, err := c.Watch(ctx, &appsv1.DeploymentList{})
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for e := range stream.ResultChan() {
-			if deployment, ok := e.Object.(*appsv1.Deployment); ok && e.Type != watchapi.Deleted {
-				w.see(ctx, deployment)
-			}
-		}
-		if ctx.Err() == nil {
-			w.fail(errors.New("the watch of Deployments has ended"))
-		}
-	}()
+	var watching sync.WaitGroup
 	t.Cleanup(func() {
 		cancel()
-		stream.Stop()
-		<-ended
+		watching.Wait()
 	})
+	for _, kind := range []client.ObjectList{&appsv1.DeploymentList{}, &v1alpha1.GatewayReleaseList{}, &v1alpha1.GatewayInstanceList{}} {
+		stream, err := c.Watch(ctx, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watching.Go(func() {
+			for e := range stream.ResultChan() {
+				if e.Type == watchapi.Deleted {
+					continue
+				}
+				switch object := e.Object.(type) {
+				case *appsv1.Deployment:
+					w.see(ctx, object)
+				case *v1alpha1.GatewayRelease:
+					w.told(object, tale{generation: object.Status.ObservedGeneration, attempt: attemptOf(object.Status.Rollout), revision: object.Status.Revision})
+				case *v1alpha1.GatewayInstance:
+					w.told(object, taleOf(object))
+				}
+			}
+			if ctx.Err() == nil {
+				w.fail(fmt.Errorf("the watch of a %T has ended", kind))
+			}
+		})
+		context.AfterFunc(ctx, stream.Stop)
+	}
 	return w
 }
 

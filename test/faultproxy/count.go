@@ -70,6 +70,13 @@ func (p *Proxy) Begun() int {
 	return p.begun
 }
 
+// Pending is how many writes of state have come in and are not finished.
+func (p *Proxy) Pending() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.begun - len(p.writes)
+}
+
 // finished counts a request. answer is what the API server said, if it was asked and the request was a write.
 func (p *Proxy) finished(r Request, outcome Outcome, code int, answer []byte) {
 	p.mu.Lock()

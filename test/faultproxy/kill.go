@@ -24,12 +24,15 @@ func (p *Proxy) killAt(k int, after bool, do func()) {
 	p.kill = &kill{at: k, after: after, do: do, done: make(chan struct{})}
 }
 
-// Spare takes back a kill that has not come to pass.
+// Spare takes back a kill and a halt that have not come to pass.
 func (p *Proxy) Spare() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.kill != nil && p.begun < p.kill.at {
 		p.kill = nil
+	}
+	if p.halt != nil && p.begun < p.halt.at {
+		p.halt = nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,11 +35,40 @@ func (p *Proxy) ListsOf(version string, match Match) {
 	p.old = append(p.old, oldList{match: match, version: version})
 }
 
-// Present answers lists from the present again.
+// Present answers lists from the present again, and keeps no event back for being of now.
 func (p *Proxy) Present() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.old = nil
+	p.old, p.behind = nil, nil
+}
+
+// behind is a past that moves on with the time.
+type behind struct {
+	history *History
+	by      time.Duration
+	match   Match
+}
+
+// Behind shows what matches as an API server does whose cache is behind, until Present: a list is of so long ago, and
+// each event comes so long after what it tells of. Clients that watch already keep what they know and learn the rest
+// late; Relist takes them back in time. What is read by name is of now, as it is from an API server that is behind.
+func (p *Proxy) Behind(history *History, by time.Duration, match Match) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.behind = &behind{history: history, by: by, match: match}
+}
+
+// past is the version that a list is to be answered from; empty for the present.
+func (p *Proxy) past(request Request) string {
+	for _, old := range p.old {
+		if old.match(request) {
+			return old.version
+		}
+	}
+	if b := p.behind; b != nil && b.match(request) {
+		return b.history.at(time.Now().Add(-b.by))
+	}
+	return ""
 }
 
 // oldList turns a list into one of the past. It returns why a watch that would be a list too cannot be had.
@@ -50,17 +80,15 @@ func (p *Proxy) oldList(r *http.Request, request Request) (refused string) {
 	if !streamed && (request.Verb != "list" || query.Get("continue") != "") {
 		return ""
 	}
-	for _, old := range p.old {
-		if !old.match(request) {
-			continue
-		}
-		if streamed {
-			return "sendInitialEvents is forbidden: the test wants this to be a list"
-		}
-		query.Set("resourceVersion", old.version)
-		query.Set("resourceVersionMatch", "Exact")
-		r.URL.RawQuery = query.Encode()
+	version := p.past(request)
+	switch {
+	case version == "":
 		return ""
+	case streamed:
+		return "sendInitialEvents is forbidden: the test wants this to be a list"
 	}
+	query.Set("resourceVersion", version)
+	query.Set("resourceVersionMatch", "Exact")
+	r.URL.RawQuery = query.Encode()
 	return ""
 }

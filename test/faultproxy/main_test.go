@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(victimEnv) != "" {
 		os.Exit(victim())
 	}
-	cluster.Main(m, cluster.Options{APIServerOnly: true}, &shared)
+	cluster.Main(m, cluster.Options{APIServerOnly: true, Audit: true}, &shared)
 }
 
 // bench is a service account that may do anything with ConfigMaps in a namespace, and whose way to the API server is

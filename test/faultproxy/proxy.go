@@ -30,6 +30,8 @@ type Options struct {
 	Dir string
 	// Seed decides what is left to chance.
 	Seed uint64
+	// Name is put behind the client's user agent, by which an audit log then tells clients with one token apart.
+	Name string
 }
 
 // Proxy is a running proxy.
@@ -38,6 +40,7 @@ type Proxy struct {
 	Kubeconfig string
 
 	seed     uint64
+	name     string
 	server   *http.Server
 	reverse  *httputil.ReverseProxy
 	upstream *http.Transport
@@ -45,12 +48,14 @@ type Proxy struct {
 	mu          sync.Mutex
 	script      *script
 	kill        *kill
+	halt        *halt
 	begun       int
 	counts      map[Count]int
 	writes      []Written
 	holds       []*hold
 	distortions []Distortion
 	old         []oldList
+	behind      *behind
 	streams     map[*stream]struct{}
 	turns       map[uint64]uint64 // events that have come of each watch, by its stream's id
 }
@@ -105,6 +110,7 @@ func Run(o Options) (*Proxy, error) {
 	p := &Proxy{
 		Kubeconfig: filepath.Join(o.Dir, "by-way-of-"+listener.Addr().String()+".kubeconfig"),
 		seed:       o.Seed,
+		name:       o.Name,
 		upstream:   &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100, DisableCompression: true},
 		script:     newScript(o.Seed, nil),
 		counts:     map[Count]int{},
@@ -155,7 +161,7 @@ type requestKey struct{}
 // ServeHTTP passes a request on, or does to it what the script says.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := parse(r)
-	fault, kill := p.arrive(&request)
+	fault, kill, halt := p.arrive(&request)
 	outcome, code, answer := OutcomeCut, 0, []byte(nil)
 	// A deferred call also counts what ends by a panic, which is how net/http is told to cut a connection.
 	defer func() { p.finished(request, outcome, code, answer) }()
@@ -165,6 +171,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Accept", jsonOnly(r.Header.Get("Accept")))
 		r.Header.Del("Accept-Encoding")
 	}
+	if p.name != "" {
+		r.Header.Set("User-Agent", r.Header.Get("User-Agent")+" "+p.name)
+	}
 	if kill != nil {
 		outcome = OutcomeKilled
 		if request.Number == kill.at && kill.after {
@@ -173,6 +182,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		kill.strike(request.Number)
 		panic(http.ErrAbortHandler)
 	}
+	halt.before(request)
 	patient := r.Context()
 	if request.Writes() { // what is on its way arrives, whoever has left meanwhile
 		patient = context.WithoutCancel(patient)
@@ -200,12 +210,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if fault.commit {
 			panic(http.ErrAbortHandler)
 		}
-		outcome, code, answer = p.pass(w, r, request)
+		outcome, code, answer = p.pass(w, r, request, halt)
 	}
 }
 
 // arrive numbers a request and says what becomes of it, both in one step.
-func (p *Proxy) arrive(request *Request) (Fault, *kill) {
+func (p *Proxy) arrive(request *Request) (Fault, *kill, *halt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if request.state() {
@@ -213,15 +223,20 @@ func (p *Proxy) arrive(request *Request) (Fault, *kill) {
 		request.Number = p.begun
 	}
 	if p.kill != nil && p.kill.reaches(*request) {
-		return Fault{}, p.kill
+		return Fault{}, p.kill, nil
 	}
-	return p.script.decide(*request), nil
+	var standing *halt
+	if p.halt != nil && request.Number >= p.halt.at {
+		standing = p.halt
+	}
+	return p.script.decide(*request), nil, standing
 }
 
 // pass hands a request on, and its answer back.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, request Request) (Outcome, int, []byte) {
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, request Request, standing *halt) (Outcome, int, []byte) {
 	if request.Writes() {
 		rec := p.record(r)
+		standing.answered(request)
 		for name, values := range rec.Header() {
 			w.Header()[name] = values
 		}

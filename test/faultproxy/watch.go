@@ -195,8 +195,8 @@ func (s *stream) deliver(ctx context.Context, events <-chan event, to io.Writer)
 			if !more {
 				return io.EOF
 			}
-			times, late := s.fate(next)
-			if err := s.detain(ctx, next.arrived.Add(late)); errors.Is(err, errExpired) {
+			times, due := s.fate(next)
+			if err := s.detain(ctx, due); errors.Is(err, errExpired) {
 				return s.tooOld(to)
 			} else if err != nil {
 				return err
@@ -235,16 +235,19 @@ func (s *stream) detain(ctx context.Context, due time.Time) error {
 	return nil
 }
 
-// fate says how often an event comes, and how late.
-func (s *stream) fate(e event) (times int, late time.Duration) {
+// fate says how often an event comes, and when.
+func (s *stream) fate(e event) (times int, due time.Time) {
 	var about struct {
 		Type   string
 		Object struct {
-			Metadata struct{ Annotations map[string]string }
+			Metadata struct {
+				Annotations     map[string]string
+				ResourceVersion string
+			}
 		}
 	}
 	if json.Unmarshal(e.line, &about) != nil {
-		return 1, 0 // the client may make of it what it can
+		return 1, e.arrived // the client may make of it what it can
 	}
 	s.proxy.mu.Lock()
 	defer s.proxy.mu.Unlock()
@@ -255,27 +258,38 @@ func (s *stream) fate(e event) (times int, late time.Duration) {
 			break
 		}
 	}
+	due = e.arrived.Add(d.Late)
+	if b := s.proxy.behind; b != nil && b.match(s.request) {
+		due = later(due, b.history.when(about.Object.Metadata.ResourceVersion).Add(b.by))
+	}
 	switch {
 	case about.Type == "BOOKMARK":
 		if about.Object.Metadata.Annotations["k8s.io/initial-events-end"] == "true" {
 			s.initial = false
 		}
-		return 1, d.Late
+		return 1, due
 	case about.Type == "ERROR":
-		return 1, 0
+		return 1, e.arrived
 	case s.initial:
-		return 1, d.Late
+		return 1, due
 	}
 	// Counted over all watches of the same, so that a watch that is opened anew does not meet the same chances again.
 	s.proxy.turns[s.id]++
 	turn := s.proxy.turns[s.id]
 	switch {
 	case d.Lost > 0 && chance(s.proxy.seed, s.id, turn, d.Lost):
-		return 0, 0
+		return 0, due
 	case d.Twice > 0 && chance(s.proxy.seed, s.id+1, turn, d.Twice):
-		return 2, d.Late
+		return 2, due
 	}
-	return 1, d.Late
+	return 1, due
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // held is what keeps the stream's events back, or nil.

@@ -1,0 +1,188 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+)
+
+// adversity is something that goes wrong with the managers, or on their way to the API server, for as long as a story
+// lasts.
+type adversity struct {
+	name string
+	// strike lets it begin and returns what ends it.
+	strike func(*adverse) (end func())
+}
+
+// adversities are what makes controllers fail: what they see is of a while ago, they have not seen what was between, or
+// what they do arrives when they have long gone on.
+var adversities = []adversity{
+	{"old lists", (*adverse).oldLists},
+	{"every event twice", (*adverse).everyEventTwice},
+	{"one event in five lost", (*adverse).eventsLost},
+	{"late status writes", (*adverse).lateStatusWrites},
+	{"leader paused", (*adverse).leaderPaused},
+}
+
+// adverse is a story with an adversity.
+type adverse struct {
+	adversity
+	seed uint64
+	// lag is how late is what is late, how old what is old.
+	lag time.Duration
+	// writes is how many the story takes without it.
+	writes int
+
+	t      *testing.T
+	lane   *lane
+	leader *replica
+	random *rand.Rand
+}
+
+func (a adverse) begin(t *testing.T, l *lane, leader *replica) (end func()) {
+	a.t, a.lane, a.leader, a.random = t, l, leader, rand.New(rand.NewPCG(a.seed, 3))
+	over := a.strike(&a)
+	return func() {
+		over()
+		l.rests(t)
+	}
+}
+
+// needless leaves open how often something is tried: a view of a while ago is found out by a conflict. What it may not
+// do is to change anything once more.
+func (a adverse) needless(s scenario, got, want map[string]sent) error {
+	return needless(got, want, func(key string, got, want sent) string {
+		if !s.loose && got.changed > want.changed && !strings.Contains(key, "/status") {
+			return fmt.Sprintf("changed %d times, without %s %d", got.changed, a.name, want.changed)
+		}
+		return ""
+	})
+}
+
+// everywhere does something to the way of each manager.
+func (a *adverse) everywhere(do func(*faultproxy.Proxy)) {
+	for _, r := range a.lane.managers {
+		do(r.proxy)
+	}
+}
+
+func every(faultproxy.Request) bool { return true }
+
+// oldLists has the managers talk to an API server whose cache is behind, and to one whose is not, in turn: each time
+// they list anew, from the one they go back in time, and from the other they come back at once.
+func (a *adverse) oldLists() (end func()) {
+	present := func(p *faultproxy.Proxy) {
+		p.Present()
+		p.Relist(every)
+	}
+	behind := func(p *faultproxy.Proxy) {
+		p.Behind(a.lane.history, a.lag, every)
+		p.Relist(every)
+	}
+	stop := a.meanwhile(a.lag, func(turn int) {
+		if turn%2 == 0 {
+			a.everywhere(behind)
+		} else {
+			a.everywhere(present)
+		}
+	})
+	return func() {
+		stop()
+		a.everywhere(present)
+	}
+}
+
+func (a *adverse) everyEventTwice() (end func()) {
+	a.everywhere(func(p *faultproxy.Proxy) { p.Distort(faultproxy.Distortion{Twice: 1}) })
+	return func() { a.everywhere(func(p *faultproxy.Proxy) { p.Distort() }) }
+}
+
+// eventsLost loses events until the managers list again, which they do from time to time.
+func (a *adverse) eventsLost() (end func()) {
+	a.everywhere(func(p *faultproxy.Proxy) { p.Distort(faultproxy.Distortion{Lost: 0.2}) })
+	stop := a.meanwhile(a.lag, func(turn int) {
+		if turn > 0 {
+			a.everywhere(func(p *faultproxy.Proxy) { p.Relist(every) })
+		}
+	})
+	return func() {
+		stop()
+		a.everywhere(func(p *faultproxy.Proxy) {
+			p.Distort()
+			p.Relist(every)
+		})
+	}
+}
+
+func (a *adverse) lateStatusWrites() (end func()) {
+	late := faultproxy.Rule{
+		When:  func(r faultproxy.Request) bool { return r.Writes() && r.Subresource == "status" },
+		Fault: faultproxy.Slow(a.lag),
+	}
+	a.everywhere(func(p *faultproxy.Proxy) { p.Script(late) })
+	return func() { a.everywhere(func(p *faultproxy.Proxy) { p.Script() }) }
+}
+
+// leaderPaused stops the leader in its tracks when it sends a write, and lets it go on when another leads and has been
+// at work for a while. The write, and what it has sent besides, arrives then: decided by one who led, and late. In every
+// other run no pod becomes ready meanwhile, and the heir finds the fleet as the leader has left it.
+func (a *adverse) leaderPaused() (end func()) {
+	ctx, cancel := context.WithCancel(a.t.Context())
+	frozen, halt := a.random.IntN(2) == 0, a.leader.proxy.HaltBefore
+	if a.random.IntN(2) == 0 {
+		halt = a.leader.proxy.HaltAfter
+	}
+	at := 1 + a.random.IntN(max(a.writes*9/10, 1)) // a run takes a write more or less
+	heirs := settling + time.Duration(a.random.Int64N(int64(time.Second)))
+	halt(a.leader.proxy.Begun()+at, func() {
+		if frozen {
+			a.lane.watcher.freeze()
+			defer a.lane.watcher.thaw()
+		}
+		if err := a.leader.Signal(syscall.SIGSTOP); err != nil {
+			a.t.Errorf("stop the leader: %v", err)
+			return
+		}
+		a.lane.led(ctx, a.leader, heirs)
+		if err := a.leader.Signal(syscall.SIGCONT); err != nil {
+			a.t.Errorf("let the leader go on: %v", err)
+		}
+	})
+	a.t.Logf("the leader stands still at its write %d; pods go on meanwhile: %v", at, !frozen)
+	return func() {
+		a.leader.proxy.Spare()
+		cancel()
+	}
+}
+
+// meanwhile does something again and again, each time after a somewhat longer while: clients that have to list again
+// wait longer each time, too. The first time is now.
+func (a *adverse) meanwhile(pause time.Duration, do func(turn int)) (stop func()) {
+	ctx, cancel := context.WithCancel(a.t.Context())
+	var working sync.WaitGroup
+	do(0)
+	working.Go(func() {
+		for turn := 1; ; turn++ {
+			timer := time.NewTimer(pause/2 + time.Duration(a.random.Int64N(int64(pause))))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				timer.Stop()
+				return
+			}
+			do(turn)
+			pause += pause / 2
+		}
+	})
+	return func() {
+		cancel()
+		working.Wait()
+	}
+}
