@@ -18,9 +18,10 @@ const (
 	fireEnv = "GATEHOUSE_FIRE"
 	// lagEnv is how late and how old things are, as a duration.
 	lagEnv = "GATEHOUSE_LAG"
-	// Without it: in a sample less, for time's sake.
-	fullLag   = 10 * time.Second
-	sampleLag = time.Second
+	// fullLag is that without it, when all are told.
+	fullLag = 10 * time.Second
+	// Managers go back in time, or list what they have lost, so often.
+	fullTurns, sampleTurns = 6, 4
 
 	// fireSample is how many stories a test run tells.
 	fireSample = 10
@@ -40,9 +41,9 @@ func (o ordeal) name() string {
 // that it reaches without; on the way there it keeps the budget, rolls no gateway twice, and takes nothing back.
 func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 	seed := faultproxy.Seed(t)
-	only, lag := os.Getenv(fireEnv), fullLag
+	only, lag, turns := os.Getenv(fireEnv), fullLag, fullTurns
 	if only == "" {
-		lag = sampleLag
+		lag, turns = 0, sampleTurns
 	}
 	if given := os.Getenv(lagEnv); given != "" {
 		var err error
@@ -56,7 +57,7 @@ func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 	}
 	work := newLanes(t)
 	for _, l := range work {
-		l.patience = patience + 50*lag
+		l.patience = patience + 50*lag + time.Minute
 	}
 
 	var told []scenario
@@ -85,6 +86,10 @@ func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 			return
 		}
 		want := undisturbed[index(o.scenario)]
+		lag := lag
+		if lag == 0 {
+			lag = o.adversity.sampleLag
+		}
 		own := fnv.New64a()
 		_, _ = own.Write([]byte(o.name()))
 		passed := t.Run(o.name(), func(t *testing.T) {
@@ -98,7 +103,7 @@ func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 			l.seed = seed ^ own.Sum64()
 			defer l.dismiss()
 			started := time.Now()
-			out := l.play(t, o.scenario, adverse{adversity: o.adversity, seed: l.seed, lag: lag, writes: want.writes}, &want)
+			out := l.play(t, o.scenario, adverse{adversity: o.adversity, seed: l.seed, lag: lag, turns: turns, writes: want.writes}, &want)
 			t.Logf("took %s; the leader was halted: %v", time.Since(started).Round(time.Millisecond), out.halted)
 		})
 		if !passed {

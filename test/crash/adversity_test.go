@@ -17,6 +17,8 @@ import (
 // lasts.
 type adversity struct {
 	name string
+	// sampleLag is how late and old things are in a sample, for time's sake.
+	sampleLag time.Duration
 	// strike lets it begin and returns what ends it.
 	strike func(*adverse) (end func())
 }
@@ -24,11 +26,11 @@ type adversity struct {
 // adversities are what makes controllers fail: what they see is of a while ago, they have not seen what was between, or
 // what they do arrives when they have long gone on.
 var adversities = []adversity{
-	{"old lists", (*adverse).oldLists},
-	{"every event twice", (*adverse).everyEventTwice},
-	{"one event in five lost", (*adverse).eventsLost},
-	{"late status writes", (*adverse).lateStatusWrites},
-	{"leader paused", (*adverse).leaderPaused},
+	{"old lists", 3 * time.Second, (*adverse).oldLists}, // a client waits for a second before it lists again
+	{"every event twice", time.Second, (*adverse).everyEventTwice},
+	{"one event in five lost", time.Second, (*adverse).eventsLost},
+	{"late status writes", time.Second, (*adverse).lateStatusWrites},
+	{"leader paused", time.Second, (*adverse).leaderPaused},
 }
 
 // adverse is a story with an adversity.
@@ -37,6 +39,8 @@ type adverse struct {
 	seed uint64
 	// lag is how late is what is late, how old what is old.
 	lag time.Duration
+	// turns is how often what comes and goes does so, an even number.
+	turns int
 	// writes is how many the story takes without it.
 	writes int
 
@@ -76,7 +80,7 @@ func (a *adverse) everywhere(do func(*faultproxy.Proxy)) {
 func every(faultproxy.Request) bool { return true }
 
 // oldLists has the managers talk to an API server whose cache is behind, and to one whose is not, in turn: each time
-// they list anew, from the one they go back in time, and from the other they come back at once.
+// they list anew, by the one they go back in time, and by the other they come back at once.
 func (a *adverse) oldLists() (end func()) {
 	present := func(p *faultproxy.Proxy) {
 		p.Present()
@@ -86,7 +90,7 @@ func (a *adverse) oldLists() (end func()) {
 		p.Behind(a.lane.history, a.lag, every)
 		p.Relist(every)
 	}
-	stop := a.meanwhile(a.lag, func(turn int) {
+	stop := a.meanwhile(func(turn int) {
 		if turn%2 == 0 {
 			a.everywhere(behind)
 		} else {
@@ -104,20 +108,25 @@ func (a *adverse) everyEventTwice() (end func()) {
 	return func() { a.everywhere(func(p *faultproxy.Proxy) { p.Distort() }) }
 }
 
-// eventsLost loses events until the managers list again, which they do from time to time.
+// eventsLost loses events until the managers list again, which they do from time to time. They wait longer each time
+// before they do, so the loss has to end before the story can.
 func (a *adverse) eventsLost() (end func()) {
 	a.everywhere(func(p *faultproxy.Proxy) { p.Distort(faultproxy.Distortion{Lost: 0.2}) })
-	stop := a.meanwhile(a.lag, func(turn int) {
-		if turn > 0 {
+	found := func(p *faultproxy.Proxy) {
+		p.Distort()
+		p.Relist(every)
+	}
+	stop := a.meanwhile(func(turn int) {
+		switch {
+		case turn == a.turns-1:
+			a.everywhere(found)
+		case turn > 0:
 			a.everywhere(func(p *faultproxy.Proxy) { p.Relist(every) })
 		}
 	})
 	return func() {
 		stop()
-		a.everywhere(func(p *faultproxy.Proxy) {
-			p.Distort()
-			p.Relist(every)
-		})
+		a.everywhere(found)
 	}
 }
 
@@ -162,14 +171,14 @@ func (a *adverse) leaderPaused() (end func()) {
 	}
 }
 
-// meanwhile does something again and again, each time after a somewhat longer while: clients that have to list again
-// wait longer each time, too. The first time is now.
-func (a *adverse) meanwhile(pause time.Duration, do func(turn int)) (stop func()) {
+// meanwhile does something in so many turns, each after a somewhat longer while. The first is now.
+func (a *adverse) meanwhile(do func(turn int)) (stop func()) {
 	ctx, cancel := context.WithCancel(a.t.Context())
 	var working sync.WaitGroup
 	do(0)
 	working.Go(func() {
-		for turn := 1; ; turn++ {
+		pause := a.lag
+		for turn := 1; turn < a.turns; turn++ {
 			timer := time.NewTimer(pause/2 + time.Duration(a.random.Int64N(int64(pause))))
 			select {
 			case <-timer.C:
@@ -178,7 +187,7 @@ func (a *adverse) meanwhile(pause time.Duration, do func(turn int)) (stop func()
 				return
 			}
 			do(turn)
-			pause += pause / 2
+			pause += pause / 4
 		}
 	})
 	return func() {

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 
@@ -106,9 +105,8 @@ func (l *lane) play(t *testing.T, s scenario, d disturbance, want *outcome) outc
 		eventually.Succeeds(t, patience, func() error { return all("v1")(t, r) })
 	}
 	l.rests(t)
-	staff := slices.Clone(l.managers)
 	began := map[*replica]int{}
-	for _, m := range staff {
+	for _, m := range l.managers {
 		began[m] = len(m.proxy.Writes())
 	}
 	end := sync.OnceFunc(d.begin(t, l, leader))

@@ -54,6 +54,9 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 		if slices.Contains(namespaces, w.Namespace) && !r.ofLive(w.Namespace, w.Name) {
 			continue
 		}
+		if !r.concerns(w.Request) {
+			continue // a story that is over, as one sees it who looks back
+		}
 		if w.Verb == "create" {
 			w.Name = "" // one that was not answered, or not meant, has none
 		}
@@ -74,6 +77,15 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 		out[key] = count
 	}
 	return out
+}
+
+// concerns says whether a request is about this run.
+func (r *run) concerns(request faultproxy.Request) bool {
+	if request.Namespace == fleet.Namespace {
+		return request.Name == "" || slices.ContainsFunc(r.fleets, func(f *fleet.Fleet) bool { return strings.HasPrefix(request.Name, f.Name+"-") })
+	}
+	return slices.Contains(r.namespaces(), request.Namespace) ||
+		slices.ContainsFunc(r.fleets, func(f *fleet.Fleet) bool { return f.Name == request.Name })
 }
 
 // ofLive says whether an object's name is that of a gateway that is there in the end, or begins with one.
