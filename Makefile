@@ -30,6 +30,10 @@ LANES ?= 3
 crash: bin/gatehouse bin/devcluster ## kill the manager before and after every single write of eight stories (half an hour)
 	CI=$(or $(CI),true) GATEHOUSE_CRASH=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run C16 ./test/crash
 
+.PHONY: fire
+fire: bin/gatehouse bin/devcluster ## the same stories under five adversities, and twenty dead leaders (half an hour)
+	CI=$(or $(CI),true) GATEHOUSE_FIRE=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run 'States|Replicas' ./test/crash
+
 .PHONY: lint
 lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which
 	@unformatted=$$(gofmt -l api cmd config devcluster internal test); \

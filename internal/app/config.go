@@ -51,9 +51,9 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Namespace, "namespace", envOr("POD_NAMESPACE", "gatehouse-system"), "Gatehouse's own namespace: its lease, revisions, and the Secrets and ConfigMaps that releases refer to; default: POD_NAMESPACE")
 	flags.StringVar(&c.Identity, "identity", os.Getenv("POD_NAME"), "name of this process in the lease; default: POD_NAME, or the host name and a random part")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "elect one writer among the replicas; without it there must be one process only")
-	flags.DurationVar(&c.LeaseDuration, "lease-duration", 15*time.Second, "how long the others wait for a leader that is not heard of")
+	flags.DurationVar(&c.LeaseDuration, "lease-duration", 15*time.Second, "how long the others wait for a leader that is not heard of, in whole seconds")
 	flags.DurationVar(&c.RenewDeadline, "renew-deadline", 10*time.Second, "how long a leader tries to renew before it stops")
-	flags.DurationVar(&c.RetryPeriod, "retry-period", 2*time.Second, "how often the lease is tried")
+	flags.DurationVar(&c.RetryPeriod, "retry-period", 400*time.Millisecond, "how often the leader renews the lease, and how often the others look at it, up to 2.2 times as rarely: one more look than the lease lasts, and they take over")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint; 0 serves none")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 serves none")
 	flags.StringVar(&c.ProfileAddress, "pprof-bind-address", "0", "address of /debug/pprof, which needs no password: a loopback address; 0 serves none")
@@ -73,6 +73,9 @@ func (c *Config) Validate() error {
 	}
 	if c.LeaderElect && !(c.LeaseDuration > c.RenewDeadline && c.RenewDeadline > c.RetryPeriod*6/5 && c.RetryPeriod > 0) {
 		errs = append(errs, fmt.Errorf("--lease-duration %s must be longer than --renew-deadline %s, and that longer than 1.2 times --retry-period %s", c.LeaseDuration, c.RenewDeadline, c.RetryPeriod))
+	}
+	if c.LeaderElect && c.LeaseDuration%time.Second != 0 {
+		errs = append(errs, fmt.Errorf("--lease-duration %s must be whole seconds: a Lease is told in seconds, and the others would take over before the leader stops", c.LeaseDuration))
 	}
 	if c.QPS <= 0 || c.Burst <= 0 {
 		errs = append(errs, fmt.Errorf("--kube-api-qps %v and --kube-api-burst %d must be positive", c.QPS, c.Burst))

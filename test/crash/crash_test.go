@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 )
 
@@ -116,7 +117,7 @@ func newLanes(t *testing.T) []*lane {
 	}
 	var lanes []*lane
 	for range n {
-		lanes = append(lanes, newLane(t))
+		lanes = append(lanes, newLane(t, cluster.Options{}))
 	}
 	return lanes
 }

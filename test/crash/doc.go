@@ -12,4 +12,10 @@
 //
 // `make crash` runs all points. A test run takes a sample by a seed; GATEHOUSE_CRASH names one point to run alone, as a
 // failure prints it.
+//
+// The same stories are told, without a crash, to managers that see the fleet as it was a while ago, see each event twice
+// or not at all, whose status writes arrive late, or of whom the leader is paused until another leads: the end is to be
+// the same, nothing may be changed once more than without, and no status may ever say less than it has said. And of three
+// replicas the leader is killed, stopped and paused again and again while people edit. `make fire` does all of it;
+// GATEHOUSE_FIRE names one story and adversity.
 package crash

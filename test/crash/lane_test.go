@@ -24,7 +24,7 @@ import (
 // patience is how long what should come true at once may take on a slow machine, when nothing else slows it down.
 const patience = 60 * time.Second
 
-// lane is an API server with a manager that leads and one that would.
+// lane is an API server with a manager that leads and others that would.
 type lane struct {
 	product  *fleet.Installation
 	registry *registry.Registry
@@ -33,10 +33,24 @@ type lane struct {
 	managers []*replica // those that live; one of them leads
 	dir      string
 	started  int
+	replicas int   // how many managers there are
+	lease    lease // how they lead
 	// seed is for the chances of those who are hired from now on.
 	seed uint64
 	// patience is how long to wait for what comes by and by.
 	patience time.Duration
+}
+
+// lease is how managers lead.
+type lease struct{ duration, renew, retry time.Duration }
+
+// shortLease is the shortest: a Lease counts in seconds.
+var shortLease = lease{time.Second, 800 * time.Millisecond, 200 * time.Millisecond}
+
+func (l lease) flags() []string {
+	return []string{
+		"--lease-duration=" + l.duration.String(), "--renew-deadline=" + l.renew.String(), "--retry-period=" + l.retry.String(),
+	}
 }
 
 // replica is a manager behind a proxy of its own.
@@ -46,14 +60,15 @@ type replica struct {
 }
 
 // newLane starts one; it ends with the test.
-func newLane(t *testing.T) *lane {
+func newLane(t *testing.T, o cluster.Options) *lane {
 	t.Helper()
-	c := cluster.New(t, cluster.Options{APIServerOnly: true})
+	o.APIServerOnly = true
+	c := cluster.New(t, o)
 	product, err := fleet.Install(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{product: product, registry: registry.Start(t), dir: t.TempDir(), patience: patience}
+	l := &lane{product: product, registry: registry.Start(t), dir: t.TempDir(), patience: patience, replicas: 2, lease: shortLease}
 	l.watcher = watch(t, c.Config)
 	if l.history, err = faultproxy.Remember(t.Context(), product.Client); err != nil {
 		t.Fatal(err)
@@ -62,7 +77,7 @@ func newLane(t *testing.T) *lane {
 	return l
 }
 
-// staff sees to it that two managers live and one leads, and returns that one.
+// staff sees to it that as many managers live as should and one leads, and returns that one.
 func (l *lane) staff(t *testing.T) (leader *replica) {
 	t.Helper()
 	alive := l.managers[:0]
@@ -80,7 +95,7 @@ func (l *lane) staff(t *testing.T) (leader *replica) {
 			t.Fatal(err)
 		}
 	}
-	for len(l.managers) < 2 {
+	for len(l.managers) < l.replicas {
 		l.managers = append(l.managers, l.hire(t))
 	}
 	for _, r := range l.managers {
@@ -102,8 +117,7 @@ func (l *lane) hire(t *testing.T) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := l.product.Manager(name,
-		"--lease-duration=1500ms", "--renew-deadline=1s", "--retry-period=200ms")
+	o := l.product.Manager(name, l.lease.flags()...)
 	o.Kubeconfig = proxy.Kubeconfig
 	m, err := manager.Run(t.Context(), o)
 	if err != nil {
