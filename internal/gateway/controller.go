@@ -81,6 +81,8 @@ type work struct {
 	adopting bool
 	// settled says that nothing is under way.
 	settled bool
+	// declined says that the planner must learn from status why the gateway did not take what the window gave.
+	declined bool
 	// announced says that an event goes with the next status write.
 	announced bool
 }

@@ -47,7 +47,9 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	if deployment := work.deployment(); deployment != nil {
 		own.Running = rollout.MarksOf(deployment.Annotations)
 	}
+	own.Serves = work.serves()
 	decision := rollout.Decide(gateway.Spec.ReleaseRef.Name, window, own)
+	work.declined = decision.Declined
 	if decision.Action == rollout.Wait {
 		if notice != nil {
 			return course{}, notice

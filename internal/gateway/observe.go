@@ -26,6 +26,7 @@ func (r *reconciler) observe(work *work, wrong error) {
 	into := &gateway.Status
 	desired := ptr.Deref(gateway.Spec.Replicas, 1)
 	seen := see(work.deployment(), work.pods)
+	lost := seen.lost(desired, work.before)
 
 	into.Selector = selector(gateway.Name)
 	into.Replicas = replicas(desired, seen.updated, seen.ready)
@@ -53,7 +54,7 @@ func (r *reconciler) observe(work *work, wrong error) {
 	case seen.stuck != "":
 		into.Phase = v1alpha1.GatewayFailed
 		work.unready(v1alpha1.ReasonNotProgressing, fmt.Sprintf("Deployment %s does not progress: %s", gateway.Name, seen.stuck))
-	case seen.rolled && desired == seen.desired && settledBefore(work.before):
+	case lost:
 		into.Phase = v1alpha1.GatewayDegraded
 		work.unready(v1alpha1.ReasonReplicasUnavailable, fmt.Sprintf("%d of %d replicas are available", seen.ready, desired))
 	default:
@@ -62,9 +63,25 @@ func (r *reconciler) observe(work *work, wrong error) {
 	into.ObservedGeneration = gateway.Generation
 }
 
+// serves says whether the gateway has something to lose, as the planner will read it from the status that this pass ends
+// with when nothing is taken: all replicas available, or some while others are still to come.
+func (work *work) serves() bool {
+	desired := ptr.Deref(work.gateway.Spec.Replicas, 1)
+	seen := see(work.deployment(), work.pods)
+	if seen.ready == 0 || desired > 0 && seen.ready >= desired {
+		return seen.ready > 0
+	}
+	return seen.stuck == "" && !seen.lost(desired, work.before)
+}
+
 func (work *work) unready(reason, message string) {
 	work.pass.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
 	work.pass.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, reason, message)
+}
+
+// lost says that replicas are missing of what had all been there.
+func (s sight) lost(desired int32, before *v1alpha1.GatewayInstanceStatus) bool {
+	return !s.current && s.rolled && desired == s.desired && settledBefore(before)
 }
 
 // settledBefore reports whether the gateway has run what it was given already: then missing replicas are a loss, and

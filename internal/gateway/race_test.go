@@ -193,3 +193,30 @@ func TestStoppedAtAnyWrite(t *testing.T) {
 		}
 	}
 }
+
+// It was down when the window admitted it, and uses no budget. By the time it would move it serves: it stays, and says that
+// it serves; when the window gives it the same as one that uses the budget, it moves.
+func TestAGatewayThatServesTakesNothingThatIsForOneThatDoesNot(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.setReady(g, corev1.ConditionFalse)
+	w.becomes(g, v1alpha1.ReasonReplicasUnavailable)
+	w.stop()
+	w.setReady(g, corev1.ConditionTrue)
+	eventually.Succeeds(t, patience, func() error {
+		if status := w.deployment(g).Status; status.AvailableReplicas != 1 {
+			return fmt.Errorf("the Deployment is not available: %+v", status)
+		}
+		return nil
+	})
+	second := w.accept(imageOf(2))
+	w.admit(g, second, 2)
+	w.window(func(r *v1alpha1.RolloutStatus) { r.InFlight[0].WasReady = false })
+	w.start()
+	now := w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if now.Status.Revision.Attempt != 1 || w.deployment(g).Spec.Template.Spec.Containers[0].Image != imageOf(1) {
+		t.Errorf("it took %+v, and served", now.Status.Revision)
+	}
+	w.admit(g, second, 2)
+	w.runs(g, imageOf(2))
+}

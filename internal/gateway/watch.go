@@ -98,8 +98,8 @@ func (r *reconciler) releaseHandler() handler.EventHandler {
 	}
 }
 
-// admittedAnew are the entries of the window that were not in it before, or for another attempt, target or generation, and
-// all of them when the target was withheld and is not any more.
+// admittedAnew are the entries of the window that were not in it before, or for another attempt, target or generation, or
+// as one that has nothing to lose; and all of them when the target was withheld and is not any more.
 func admittedAnew(before, now *v1alpha1.RolloutStatus) []v1alpha1.InFlightGateway {
 	if now == nil {
 		return nil
@@ -112,7 +112,7 @@ func admittedAnew(before, now *v1alpha1.RolloutStatus) []v1alpha1.InFlightGatewa
 	}
 	var out []v1alpha1.InFlightGateway
 	for _, entry := range now.InFlight {
-		if old, found := was[entry.UID]; !found || old.Attempt != entry.Attempt || old.Generation != entry.Generation {
+		if old, found := was[entry.UID]; !found || old.Attempt != entry.Attempt || old.Generation != entry.Generation || old.WasReady != entry.WasReady {
 			out = append(out, entry)
 		}
 	}

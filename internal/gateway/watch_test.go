@@ -14,6 +14,10 @@ func TestAReleasesWriteWakesThoseWhosePartChanged(t *testing.T) {
 	entry := func(name string, attempt int64) v1alpha1.InFlightGateway {
 		return v1alpha1.InFlightGateway{UID: types.UID(name), Name: name, Attempt: attempt}
 	}
+	costly := func(e v1alpha1.InFlightGateway) v1alpha1.InFlightGateway {
+		e.WasReady = true
+		return e
+	}
 	window := func(target string, entries ...v1alpha1.InFlightGateway) *v1alpha1.RolloutStatus {
 		return &v1alpha1.RolloutStatus{Target: target, InFlight: entries}
 	}
@@ -26,6 +30,7 @@ func TestAReleasesWriteWakesThoseWhosePartChanged(t *testing.T) {
 		"one left":                       {window("a", entry("x", 1), entry("y", 1)), window("a", entry("y", 1)), nil},
 		"another attempt":                {window("a", entry("x", 1), entry("y", 1)), window("a", entry("x", 2), entry("y", 1)), []string{"x"}},
 		"another target, other attempts": {window("a", entry("x", 1)), window("b", entry("x", 2)), []string{"x"}},
+		"as one that uses the budget":    {window("a", entry("x", 1), entry("y", 1)), window("a", costly(entry("x", 1)), entry("y", 1)), []string{"x"}},
 		"only counts":                    {window("a", entry("x", 1)), window("a", entry("x", 1)), nil},
 		"nothing any more":               {window("a", entry("x", 1)), nil, nil},
 	} {

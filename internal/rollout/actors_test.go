@@ -103,6 +103,7 @@ func (w *world) reconcile(g *gatewayHistory) {
 		Generation: read.generation,
 		Record:     read.record,
 		Running:    g.workload.marks,
+		Serves:     g.workload.up,
 	})
 	next := *read
 	next.observed = read.generation

@@ -162,3 +162,108 @@ func TestTheWindowIsBoundedWhateverTheBudget(t *testing.T) {
 	s.converge()
 	s.isState(v1alpha1.RolloutComplete)
 }
+
+// One that comes up between its admission and its move has something to lose by then: it does not move beside a full
+// budget, but stands in line with the others.
+func TestAGatewayThatComesUpBeforeItMovesUsesTheBudget(t *testing.T) {
+	// edge-2 was not Ready when it was admitted, as the last; then it came up, and another joined that uses the budget.
+	risen := func(t *testing.T) *scene {
+		s := completed(t, 3)
+		s.in.Spec.MaxUnavailable = ptr(intstr.FromInt32(2))
+		s.goDown("edge-2")
+		s.in.Accepted = "v2"
+		s.plan()
+		s.isWindow(3)
+		if entry := s.entry("edge-2"); entry.WasReady {
+			t.Fatalf("got %+v", entry)
+		}
+		s.comeUp("edge-2")
+		return s
+	}
+	t.Run("it does not take what it was given", func(t *testing.T) {
+		s := risen(t)
+		s.take()
+		if got := s.member("edge-2").Record.Name; got != "v1" {
+			t.Errorf("it runs %s, and two others are down within a budget of 2", got)
+		}
+	})
+	t.Run("it leaves the window while the budget is used up, and waits", func(t *testing.T) {
+		s := risen(t)
+		s.take("edge-0", "edge-1")
+		s.plan()
+		if got := s.window(); !slices.Equal(got, []string{"edge-0", "edge-1"}) || s.in.Status.Fleet.AlreadyUnready != 0 {
+			t.Errorf("window %v, alreadyUnready %d", got, s.in.Status.Fleet.AlreadyUnready)
+		}
+		s.isStill()
+	})
+	t.Run("it is admitted as one of those that use the budget", func(t *testing.T) {
+		s := risen(t)
+		s.take("edge-0", "edge-1")
+		s.comeUp("edge-0", "edge-1")
+		s.later(time.Minute / 2)
+		s.plan()
+		if entry := s.entry("edge-2"); !entry.WasReady {
+			t.Errorf("got %+v", entry)
+		}
+		s.converge()
+		s.isState(v1alpha1.RolloutComplete, "3 of 3 gateways run v2")
+	})
+	t.Run("and as a failure if it does not come back", func(t *testing.T) {
+		s := risen(t)
+		s.in.Spec.MaxFailures = ptr(intstr.FromInt32(0))
+		s.take("edge-0", "edge-1")
+		s.comeUp("edge-0", "edge-1")
+		s.later(time.Minute / 2)
+		s.plan()
+		s.take("edge-2")
+		s.later(2 * time.Minute)
+		s.plan()
+		s.isState(v1alpha1.RolloutFailed, "tenant-a/edge-2")
+	})
+	t.Run("one that goes down again before it hears of that may take it, which costs nobody anything", func(t *testing.T) {
+		s := risen(t)
+		old := *s.in.Status
+		s.take("edge-0", "edge-1")
+		s.plan()
+		s.goDown("edge-2")
+		m := s.member("edge-2")
+		decision := Decide("stable", &old, Gateway{UID: m.UID, Generation: m.Generation, Record: m.Record})
+		if decision.Action != Take || decision.Record.WasReady {
+			t.Fatalf("got %+v", decision)
+		}
+		m.Record = &decision.Record
+		s.comeUp("edge-0", "edge-1")
+		s.later(2 * time.Minute)
+		s.plan()
+		s.isState(v1alpha1.RolloutComplete)
+		if s.in.Status.Fleet.Failed != 0 || s.in.Status.Fleet.AlreadyUnready != 1 {
+			t.Errorf("got %+v", s.in.Status.Fleet)
+		}
+	})
+}
+
+// First installs use no budget. Those that have come up do when a new target finds them under way.
+func TestFirstInstallsThatCameUpUseTheBudgetOfTheNextTarget(t *testing.T) {
+	var fleet []Member
+	for n := range 6 {
+		fleet = append(fleet, gateway(fmt.Sprintf("edge-%d", n)))
+	}
+	s := given(t, "v1", fleet...)
+	s.plan()
+	s.isWindow(6)
+	s.take()
+	s.comeUp(s.window()...)
+	s.in.Accepted = "v2"
+	s.plan()
+	s.isWindow(2)
+	s.take()
+	moved := 0
+	for _, m := range s.in.Fleet {
+		if m.Record.Name == "v2" {
+			moved++
+		}
+	}
+	if moved != 2 {
+		t.Errorf("%d move within a budget of 2", moved)
+	}
+}

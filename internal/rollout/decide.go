@@ -34,6 +34,9 @@ type Gateway struct {
 	Record *v1alpha1.RecordedRevision
 	// Running are the marks of its live workload, nil when there is no workload. They matter only without a record.
 	Running *Marks
+	// Serves says that it is seen now to have something to lose: replicas that are available, in a state of which its
+	// status will say, when this pass has ended, that it is Ready or serves (Member).
+	Serves bool
 }
 
 // Decision is what a gateway does now.
@@ -45,6 +48,9 @@ type Decision struct {
 	// Reason is why a gateway waits: WaitingForRelease, WaitingForWindow, RevisionWithheld, or NotAdopted when something runs whose marks are
 	// not of the release that it follows.
 	Reason string
+	// Declined says that the window gives what the gateway does not take: it was admitted as one that has nothing to lose,
+	// and serves. Its status has to say so, for then it stands in line with those that use the budget.
+	Declined bool
 }
 
 // Decide says what a gateway may take from the release that it follows. It reads the release's status.rollout (nil when
@@ -64,18 +70,15 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 		}
 		return wait(own, v1alpha1.ReasonWaitingForRelease)
 	}
-	entry := admitted(rollout, own)
+	entry, declined := admitted(rollout, own), false
 	if entry != nil && newer(release, entry.Attempt, own.Record) && !slices.Contains(rollout.Withheld, rollout.Target) {
-		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
-			Release:  release,
-			Attempt:  entry.Attempt,
-			Name:     rollout.Target,
-			WasReady: entry.WasReady,
-			Install:  entry.Install,
-		}}
+		declined = own.Serves && !entry.WasReady && rolls(release, rollout, own.Record)
+		if !declined {
+			return take(release, rollout, entry)
+		}
 	}
 	if own.Record != nil {
-		return Decision{Action: Keep, Record: *own.Record}
+		return Decision{Action: Keep, Record: *own.Record, Declined: declined}
 	}
 	if rollout.Stable != "" && own.Running == nil && !slices.Contains(rollout.Withheld, rollout.Stable) {
 		return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
@@ -84,10 +87,29 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 			Name:    rollout.Stable,
 		}}
 	}
+	reason := v1alpha1.ReasonWaitingForWindow
 	if slices.Contains(rollout.Withheld, cmp.Or(rollout.Stable, rollout.Target)) {
-		return wait(own, v1alpha1.ReasonWithheld)
+		reason = v1alpha1.ReasonWithheld
 	}
-	return wait(own, v1alpha1.ReasonWaitingForWindow)
+	decision := wait(own, reason)
+	decision.Declined = declined
+	return decision
+}
+
+func take(release string, rollout *v1alpha1.RolloutStatus, entry *v1alpha1.InFlightGateway) Decision {
+	return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
+		Release:  release,
+		Attempt:  entry.Attempt,
+		Name:     rollout.Target,
+		WasReady: entry.WasReady,
+		Install:  entry.Install,
+	}}
+}
+
+// rolls says whether taking the target alters what runs. One that has recorded the target already takes no more than the
+// number of the attempt.
+func rolls(release string, rollout *v1alpha1.RolloutStatus, record *v1alpha1.RecordedRevision) bool {
+	return record == nil || record.Release != release || record.Name != rollout.Target
 }
 
 // wait gives the reason, unless something runs that the gateway may not adopt: then that is what the planner must know.

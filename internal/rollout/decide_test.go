@@ -26,6 +26,7 @@ func TestDecide(t *testing.T) {
 		InFlight: []v1alpha1.InFlightGateway{{UID: "me", Attempt: 1, Generation: 4, Install: true}},
 	}
 	target := v1alpha1.RecordedRevision{Release: "stable", Name: "v2", Attempt: 5, WasReady: true}
+	free := v1alpha1.RecordedRevision{Release: "stable", Name: "v2", Attempt: 5} // "another" uses no budget
 	stable := v1alpha1.RecordedRevision{Release: "stable", Name: "v1", Attempt: 3}
 
 	for _, c := range []struct {
@@ -42,6 +43,18 @@ func TestDecide(t *testing.T) {
 			moving, Gateway{UID: "me", Generation: 4, Record: record("stable", "v3", 6)}, Decision{Action: Keep, Record: *record("stable", "v3", 6)}},
 		{"in the window on the target already: takes the attempt",
 			moving, Gateway{UID: "me", Generation: 4, Record: record("stable", "v2", 4)}, Decision{Action: Take, Record: target}},
+		{"in the window as one with nothing to lose: takes the target",
+			moving, Gateway{UID: "another", Generation: 1, Record: record("stable", "v1", 3)}, Decision{Action: Take, Record: free}},
+		{"in the window as one with nothing to lose, and serves: keeps, and says so",
+			moving, Gateway{UID: "another", Generation: 1, Record: record("stable", "v1", 3), Serves: true},
+			Decision{Action: Keep, Record: *record("stable", "v1", 3), Declined: true}},
+		{"in the window as one with nothing to lose, serves, and is on the target already: takes the attempt, which moves nothing",
+			moving, Gateway{UID: "another", Generation: 1, Record: record("stable", "v2", 4), Serves: true}, Decision{Action: Take, Record: free}},
+		{"in the window as one with something to lose, and serves: takes the target",
+			moving, Gateway{UID: "me", Generation: 4, Record: record("stable", "v1", 3), Serves: true}, Decision{Action: Take, Record: target}},
+		{"in the window as one with nothing to lose, and serves what another release gave: waits, and says so",
+			moving, Gateway{UID: "another", Generation: 1, Running: marks("canary", "c1", 9), Serves: true},
+			Decision{Action: Wait, Reason: v1alpha1.ReasonNotAdopted, Declined: true}},
 		{"in the window, edited since it was admitted: keeps",
 			moving, Gateway{UID: "me", Generation: 5, Record: record("stable", "v1", 3)}, Decision{Action: Keep, Record: *record("stable", "v1", 3)}},
 		{"in the window, read before the edit that the window has seen: takes, and the write decides",

@@ -17,6 +17,10 @@
 //     had already, and nothing that was not granted.
 //   - An entry leaves the window only when its gateway has reported that attempt and has converged or failed, or is gone.
 //     A gateway that is silent may be about to move: it holds its slot.
+//   - An entry that uses no budget is for a gateway that has nothing to lose: one that serves by the time it would move
+//     does not take what it gives, and the planner that sees it serve takes the entry out and lines it up with those that
+//     use the budget. Should it be down again before it hears of that, it may still use the old permission: then, as when
+//     that was given, it costs nobody anything.
 //   - A new target in mid-rollout raises the attempt of every entry and leaves the entries where they are.
 //   - An entry names the gateway's generation, and is void for a later one: a gateway that left for another release and
 //     came back does not find the grant that it was given before it left. The planner that sees a later generation in
@@ -46,5 +50,6 @@
 // What the planner relies on, and package gateway keeps: a record of another revision name is written together with a
 // Ready condition that is not True; a gateway records what it was given before anything else can fail, so that one that
 // cannot be rendered reports so and does not hold the window for ever; and one that has nothing recorded and nothing
-// running says so by a status of its current generation.
+// running says so by a status of its current generation; and one that declines what the window gives, because it serves,
+// has a status by the end of that pass from which the planner reads that it does (Member).
 package rollout

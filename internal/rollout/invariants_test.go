@@ -179,7 +179,7 @@ func (w *world) checkDepartures(in Input, s v1alpha1.RolloutStatus) {
 			if e.Generation > entry.Generation {
 				continue // edited, and admitted again
 			}
-			if e.WasReady != entry.WasReady || e.Install != entry.Install || e.Attempt < entry.Attempt {
+			if e.Attempt < entry.Attempt || (e.WasReady != entry.WasReady || e.Install != entry.Install) && !risen(in, entry) {
 				w.t.Fatalf("window: an entry changed from %+v to %+v", entry, e)
 			}
 			continue
@@ -190,7 +190,7 @@ func (w *world) checkDepartures(in Input, s v1alpha1.RolloutStatus) {
 		}
 		m := in.Fleet[i]
 		numbers := settingsFor(in.Spec, len(in.Fleet))
-		if m.Generation > entry.Generation {
+		if m.Generation > entry.Generation || risen(in, entry) {
 			continue
 		}
 		if m.Record == nil || m.Record.Release != in.Release || m.Record.Attempt < entry.Attempt {
@@ -202,6 +202,11 @@ func (w *world) checkDepartures(in Input, s v1alpha1.RolloutStatus) {
 			w.t.Fatalf("window: %s left neither converged nor late: %+v at %v", m.Name, m, in.Now)
 		}
 	}
+}
+
+// risen says whether a gateway that was admitted as one that has nothing to lose is seen to have something now.
+func risen(in Input, entry v1alpha1.InFlightGateway) bool {
+	return !entry.WasReady && slices.ContainsFunc(in.Fleet, func(m Member) bool { return m.UID == entry.UID && (m.Ready || m.Serves) })
 }
 
 // readySince is the exact moment of a transition that the API stores in whole seconds: the latest it may have been.
@@ -278,7 +283,7 @@ func (w *world) checkGrants(h *releaseHistory, in Input, s *v1alpha1.RolloutStat
 			continue
 		}
 		reported := v.record != nil && v.record.Release == h.name && v.record.Attempt >= entry.Attempt
-		if was && !is && !reported && v.generation == entry.Generation {
+		if was && !is && !reported && v.generation == entry.Generation && entry.WasReady {
 			w.t.Fatalf("window: %s lost its slot and may still take attempt %d", g.name, entry.Attempt)
 		}
 		late := was && !w.now.Before(entry.AdmittedAt.Add(settingsFor(in.Spec, len(in.Fleet)).deadline))
@@ -320,7 +325,7 @@ func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alp
 			t.Fatalf("budget: %s had %+v and was moved as if it ran nothing", g.name, *previous)
 		}
 		latest := w.releases[record.Release].latest().status
-		if window(status)[g.uid].Attempt == record.Attempt && window(latest)[g.uid].UID == "" {
+		if window(status)[g.uid].Attempt == record.Attempt && window(latest)[g.uid].UID == "" && (record.WasReady || g.workload.up) {
 			t.Fatalf("window: %s took attempt %d, and is not in the window any more", g.name, record.Attempt)
 		}
 		stable := latest.StableAttempt
@@ -329,7 +334,7 @@ func (w *world) checkTake(g *gatewayHistory, read *gatewayVersion, status *v1alp
 		}
 	}
 	g.rolled[record.Attempt] = true
-	if rolls && record.WasReady && g.workload.up {
+	if rolls && g.workload.up {
 		g.downBy = record.Release
 	}
 }

@@ -178,11 +178,11 @@ func (p *pass) sweep() {
 }
 
 // done says whether a gateway of the window has reported the entry's attempt and has converged or failed. One that has
-// not reported may take the target at any moment, and is not done; unless it has been edited since: then the entry is
-// void for it, and it stands in line again as what it is now.
+// not reported may take the target at any moment, and is not done; unless it has been edited since, or it uses no budget
+// and has something to lose by now: then it does not take what the entry gives, and stands in line again as what it is.
 func (p *pass) done(entry v1alpha1.InFlightGateway, m *Member) bool {
 	if !p.reported(entry, m) {
-		return entry.Generation < m.Generation || m.Barred && !m.of(p.in.Release)
+		return entry.Generation < m.Generation || m.Barred && !m.of(p.in.Release) || p.declines(entry, m)
 	}
 	onTarget := m.Record.Name == p.status.Target
 	if !onTarget && m.Barred {
@@ -200,6 +200,13 @@ func (p *pass) done(entry v1alpha1.InFlightGateway, m *Member) bool {
 		p.wake(after(m.Since, p.minReady))
 	}
 	return false
+}
+
+// declines says whether a gateway does not take what an entry gives, because it was admitted without using the budget and
+// has something to lose by now (Decide). Should it lose that before it hears that the entry is gone, it may still take the
+// target: then that costs nobody anything, as it was when the entry was made, and no slot of the budget went with it.
+func (p *pass) declines(entry v1alpha1.InFlightGateway, m *Member) bool {
+	return !entry.WasReady && m.loses() && !m.runs(p.in.Release, p.status.Target)
 }
 
 func (p *pass) reported(entry v1alpha1.InFlightGateway, m *Member) bool {

@@ -108,7 +108,7 @@ func (s *scene) take(names ...string) {
 			continue
 		}
 		m := s.member(entry.Name)
-		decision := Decide("stable", s.in.Status, Gateway{UID: m.UID, Generation: m.Generation, Record: m.Record})
+		decision := Decide("stable", s.in.Status, Gateway{UID: m.UID, Generation: m.Generation, Record: m.Record, Serves: m.loses()})
 		if decision.Action != Take {
 			continue
 		}
