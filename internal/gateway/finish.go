@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// quiet is how long a gateway that is under way writes no status for its counts alone: a move that is over within
-	// it is three requests, one to record, one to apply, one that says it has arrived.
-	quiet = 5 * time.Second
+	// quiet is how long a gateway that is under way writes no status only to say that more of it is there: a move that is
+	// over within it is three requests, one to record, one to apply, one that says it has arrived. What gets worse, and
+	// that it is stuck, is said at once.
+	quiet = 30 * time.Second
 	// behindRetry is how soon a pass whose cache was behind looks again.
 	behindRetry = 20 * time.Millisecond
 )
@@ -43,12 +44,12 @@ func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconci
 	return result, err
 }
 
-// hush takes back what a pass has counted on the way, as long as the verdict is the same and the way is short. It
-// returns when to count again.
+// hush takes back what a pass has counted on the way, as long as the verdict is the same, no replica is lost that status
+// says is ready, and the way is short. It returns when to count again.
 func (work *work) hush(now time.Time) time.Time {
 	status := &work.gateway.Status
 	moving := meta.FindStatusCondition(work.before.Conditions, v1alpha1.ConditionReconciling)
-	if moving == nil || work.announced {
+	if moving == nil || work.announced || work.declined || readyIn(status) < readyIn(work.before) {
 		return time.Time{}
 	}
 	until := moving.LastTransitionTime.Add(quiet)
@@ -57,6 +58,13 @@ func (work *work) hush(now time.Time) time.Time {
 	}
 	*status = *work.before.DeepCopy()
 	return until
+}
+
+func readyIn(status *v1alpha1.GatewayInstanceStatus) int32 {
+	if status.Replicas == nil {
+		return 0
+	}
+	return status.Replicas.Ready
 }
 
 func sameVerdict(a, b *v1alpha1.GatewayInstanceStatus) bool {
