@@ -129,7 +129,8 @@ func (f imageFlags) resolver() (func(context.Context, image.Reference) (image.Di
 			return nil, usageError("--docker-config %s: %w", f.dockerConfig, err)
 		}
 	}
-	client := registry.New(registry.Options{})
+	// Whoever types a reference may reach whatever his own machine does.
+	client := registry.New(registry.Options{Reach: registry.Reach{Loopback: true, Private: true}})
 	return func(ctx context.Context, ref image.Reference) (image.Digest, error) {
 		return client.Resolve(ctx, ref, access)
 	}, nil

@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -40,6 +41,12 @@ type Config struct {
 	// Resync is within what time every object is passed over again.
 	Resync time.Duration
 
+	// RegistryAllowLoopback and RegistryAllowPrivate say at which addresses, besides public ones, registries, token
+	// services and the services that certificates name may be. RegistryDeny lists prefixes at which they may not.
+	RegistryAllowLoopback bool
+	RegistryAllowPrivate  bool
+	RegistryDeny          []string
+
 	// LogLevel is debug, info, warn or error; LogFormat is json or text.
 	LogLevel  string
 	LogFormat string
@@ -61,6 +68,9 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Burst, "kube-api-burst", 1000, "requests to the API server at once")
 	flags.IntVar(&c.Workers, "workers", 16, "gateways passed over at once")
 	flags.DurationVar(&c.Resync, "resync", 10*time.Minute, "within what time every object is passed over again")
+	flags.BoolVar(&c.RegistryAllowLoopback, "registry-allow-loopback", false, "let registries be at loopback addresses, which are this process's own machine: for development")
+	flags.BoolVar(&c.RegistryAllowPrivate, "registry-allow-private", false, "let registries be at addresses of private networks: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7")
+	flags.StringSliceVar(&c.RegistryDeny, "registry-deny", nil, "prefixes at which nothing is dialled for registries, whatever else is allowed, for example 10.96.0.0/12 for the services of the cluster; link-local, metadata and API server addresses never are")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&c.LogFormat, "log-format", "json", "json or text")
 }
@@ -85,6 +95,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Resync < time.Second {
 		errs = append(errs, fmt.Errorf("--resync %s must be at least 1s", c.Resync))
+	}
+	for _, text := range c.RegistryDeny {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			errs = append(errs, fmt.Errorf("--registry-deny %q: write a prefix, for example 10.96.0.0/12", text))
+		}
 	}
 	if _, err := c.logLevel(); err != nil {
 		errs = append(errs, err)

@@ -164,7 +164,7 @@ func (p *process) once(ctx context.Context) error {
 // controllers adds every controller to the manager.
 func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected prometheus.Registerer) error {
 	realClock := clock.RealClock{}
-	registries := registry.New(registry.Options{Registerer: collected})
+	registries := registry.New(registry.Options{Registerer: collected, Reach: p.config.reach(ctx, p.rest, p.log)})
 	pool := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
 	if err := mgr.Add(pool); err != nil {
 		return fmt.Errorf("set up the registry pool: %w", err)

@@ -41,8 +41,11 @@ func (a *attempt) recognise(ctx context.Context, err error) *Error {
 		certificate *tls.CertificateVerificationError
 		record      tls.RecordHeaderError
 		alert       tls.AlertError
+		refused     refusedAddress
 	)
 	switch {
+	case errors.As(err, &refused):
+		return a.fail(Forbidden, refused.Error())
 	case errors.Is(ctx.Err(), context.Canceled):
 		return a.fail(Interrupted, "the question was given up")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
@@ -69,7 +72,7 @@ func (a *attempt) recognise(ctx context.Context, err error) *Error {
 		return a.fail(BadAnswer, "broke off before the end of its answer")
 	case errors.As(err, &opErr):
 		return a.fail(Unreachable, "cannot be reached")
-	case a.guard.challenged:
+	case a.guard.challenged.Load():
 		return a.fail(Unauthorized, "repository "+a.ref.Path()+": unauthorized; its token service gives no token that can be used")
 	}
 	return a.fail(BadAnswer, "its answer cannot be understood")

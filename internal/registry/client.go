@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,8 +34,12 @@ type Options struct {
 	MaxRedirects int
 	// UserAgent is how the client introduces itself. Default "gatehouse".
 	UserAgent string
+	// Reach says which addresses are dialled. Default public ones.
+	Reach Reach
+	// Resolver looks names up. Default that of the system.
+	Resolver *net.Resolver
 	// Dial makes connections, in place of the network and the proxies that the
-	// environment names.
+	// environment names. What it connects to is held to Reach.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock dates the answers. Default the real one.
 	Clock clock.PassiveClock
@@ -172,7 +177,7 @@ type attempt struct {
 	ref       image.Reference
 	access    Access
 	accessKey accessKey
-	base      string // URL of the repository's manifests
+	base      string // URL of the repository, with a slash
 	guard     *guard
 	client    *auth.Client
 	size      int64 // what a first answer said of the manifest's size; not positive if it did not
@@ -185,7 +190,7 @@ func (c *Client) newAttempt(ref image.Reference, access Access) *attempt {
 		scheme = "http"
 	}
 	host := a.orasReference().Host()
-	a.base = scheme + "://" + host + "/v2/" + ref.Path() + "/manifests/"
+	a.base = scheme + "://" + host + "/v2/" + ref.Path() + "/"
 	comparable := image.ComparableHost(ref.Registry(), access.PlainHTTP)
 	a.guard = &guard{
 		next:   c.transports.forBundle(access.CABundle),
@@ -206,7 +211,9 @@ func (c *Client) newAttempt(ref image.Reference, access Access) *attempt {
 		},
 		Header:   http.Header{"User-Agent": {c.options.UserAgent}},
 		ClientID: c.options.UserAgent,
-		Cache:    auth.NewCache(), // of this attempt alone: a rotated credential applies at once
+		// The dialer decides where a realm may lead, by the address that is dialled.
+		BlockedRealmPrefixes: []netip.Prefix{},
+		Cache:                auth.NewCache(), // of this attempt alone: a rotated credential applies at once
 		Credential: func(_ context.Context, asking string) (auth.Credential, error) {
 			if asking != host {
 				return auth.EmptyCredential, nil
@@ -228,13 +235,14 @@ type answer struct {
 	digest    image.Digest // as the registry states it; zero if it does not
 	size      int64        // likewise; negative if it does not
 	body      []byte       // of a GET
+	header    http.Header  // of a session's GET
 }
 
 // ask sends one question about a manifest, by tag or digest, and reads the
 // answer within the bounds.
 func (a *attempt) ask(ctx context.Context, method, which string) (answer, *Error) {
 	ctx = auth.AppendRepositoryScope(ctx, a.orasReference(), auth.ActionPull)
-	req, err := http.NewRequestWithContext(ctx, method, a.base+which, nil)
+	req, err := http.NewRequestWithContext(ctx, method, a.base+"manifests/"+which, nil)
 	if err != nil {
 		return answer{}, a.classify(ctx, err)
 	}
@@ -332,7 +340,7 @@ func (a *attempt) unauthorized() *Error {
 	text := "repository " + a.ref.Path() + ": unauthorized; "
 	credential := a.access.Credentials.forRepository(a.guard.host, a.ref.Path())
 	switch {
-	case a.guard.withheld:
+	case a.guard.withheld.Load():
 		text += "its token service is on another host, to which the credentials are not sent; give an entry for that host beside them"
 	case credential != auth.EmptyCredential:
 		text += "the credentials are wrong or do not allow to pull"

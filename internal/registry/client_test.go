@@ -32,6 +32,7 @@ func parse(tb testing.TB, s string) image.Reference {
 
 func client(tb testing.TB, options registry.Options) *registry.Client {
 	tb.Helper()
+	options.Reach.Loopback = true // where test registries are
 	c := registry.New(options)
 	tb.Cleanup(c.Close)
 	return c

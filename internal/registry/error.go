@@ -19,6 +19,9 @@ const (
 	InvalidAccess Kind = "InvalidAccess"
 	// Unreachable: no connection to the registry.
 	Unreachable Kind = "RegistryUnreachable"
+	// Forbidden: its name, a redirect or its token service leads to an address
+	// that is not dialled.
+	Forbidden Kind = "AddressForbidden"
 	// Untrusted: there is one, but not to a peer that proves to be the registry.
 	Untrusted Kind = "RegistryUntrusted"
 	// Timeout: no complete answer within the deadline.
@@ -35,6 +38,8 @@ const (
 	Unauthorized Kind = "Unauthorized"
 	// NotFound: the tag or the digest does not exist.
 	NotFound Kind = "NotFound"
+	// TooLarge: it is larger, or more, than is read.
+	TooLarge Kind = "TooLarge"
 	// Mismatch: what came is not what was said: its digest or its size.
 	Mismatch Kind = "DigestMismatch"
 	// NoImage: what the reference names is neither an image nor an index.
@@ -48,12 +53,12 @@ const (
 // kinds lists every class that an attempt can end with.
 func kinds() []Kind {
 	return []Kind{
-		InvalidAccess, Unreachable, Untrusted, Timeout, TooManyRequests, ServerError, BadAnswer,
+		InvalidAccess, Unreachable, Forbidden, Untrusted, Timeout, TooManyRequests, ServerError, BadAnswer,
 		Redirected, Unauthorized, NotFound, Mismatch, NoImage, Interrupted,
 	}
 }
 
-// Error is why a reference could not be resolved. Its text names the registry
+// Error is why a reference could not be resolved, or something not fetched. Its text names the registry
 // and, where it matters, the repository and the tag; it is the same for the
 // same trouble, and nothing in it comes from the peer.
 type Error struct {
@@ -65,6 +70,7 @@ type Error struct {
 	text       string
 	terminal   bool
 	retryAfter time.Duration
+	status     int // of an answer that is no success, in a Session
 	cause      error
 }
 
@@ -92,7 +98,7 @@ func IsTerminal(err error) bool {
 // rather than about one reference, so that asking it for others is no use.
 func (e *Error) troubled() bool {
 	switch e.Kind {
-	case Unreachable, Untrusted, Timeout, TooManyRequests, ServerError, BadAnswer, Redirected:
+	case Unreachable, Forbidden, Untrusted, Timeout, TooManyRequests, ServerError, BadAnswer, Redirected:
 		return true
 	}
 	return false

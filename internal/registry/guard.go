@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -31,7 +34,7 @@ const dockerHubTokens = "auth.docker.io"
 //   - that an answer of trouble ends the attempt, with the time that the
 //     registry asks for.
 //
-// One attempt sends its requests one after the other.
+// It is safe for concurrent use.
 type guard struct {
 	next   http.RoundTripper
 	clock  clock.PassiveClock
@@ -39,9 +42,11 @@ type guard struct {
 	host   string // of the registry, as image.ComparableHost writes it
 	fail   func(kind Kind, text string) *Error
 
-	challenged bool     // the registry asked for authentication
-	withheld   bool     // a token service on another host got no credentials
-	sent       []string // values of Authorization headers, not to be repeated
+	challenged atomic.Bool // the registry asked for authentication
+	withheld   atomic.Bool // a token service on another host got no credentials
+
+	mu   sync.Mutex
+	sent []string // values of Authorization headers, not to be repeated
 }
 
 // RoundTrip sends req, or refuses to.
@@ -55,7 +60,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if authorization := req.Header.Get("Authorization"); authorization != "" {
 		_, value, _ := strings.Cut(authorization, " ")
-		g.sent = append(g.sent, value)
+		g.remember(value)
 	}
 	resp, err := g.next.RoundTrip(req)
 	if err != nil {
@@ -72,7 +77,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(excerpt))
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
-		g.challenged = true
+		g.challenged.Store(true)
 	case resp.StatusCode == http.StatusTooManyRequests:
 		return nil, g.trouble(TooManyRequests, resp, excerpt)
 	case resp.StatusCode >= http.StatusInternalServerError:
@@ -98,7 +103,7 @@ func (g *guard) admit(req *http.Request) (*http.Request, error) {
 	}
 	if req.Body != nil && req.Body != http.NoBody {
 		// An identity token would travel in the body.
-		g.withheld = true
+		g.withheld.Store(true)
 		return req, errWithheld
 	}
 	had := req.Header.Get("Authorization") != ""
@@ -112,7 +117,7 @@ func (g *guard) admit(req *http.Request) (*http.Request, error) {
 	if user, password := g.access.Credentials.forTokenService(host); password != "" {
 		req.SetBasicAuth(user, password)
 	} else if had {
-		g.withheld = true
+		g.withheld.Store(true)
 	}
 	return req, nil
 }
@@ -129,10 +134,22 @@ func (g *guard) trouble(kind Kind, resp *http.Response, excerpt []byte) *Error {
 
 // quote makes text fit for a log: without any secret, quoted and cut.
 func (g *guard) quote(text string) string {
-	for _, secret := range append(g.access.Credentials.secrets(), g.sent...) {
+	g.mu.Lock()
+	sent := slices.Clone(g.sent)
+	g.mu.Unlock()
+	for _, secret := range append(g.access.Credentials.secrets(), sent...) {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}
 	return quoted(text)
+}
+
+// remember keeps a value that must not be repeated.
+func (g *guard) remember(secret string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !slices.Contains(g.sent, secret) {
+		g.sent = append(g.sent, secret)
+	}
 }
 
 // maxRetryAfter caps how long a registry can ask to be left alone.

@@ -1,14 +1,14 @@
 package registry
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
 	"sync"
-	"time"
 
 	"k8s.io/utils/lru"
 )
@@ -54,12 +54,27 @@ func (t *transports) closeIdle() {
 	t.kept.Clear()
 }
 
+// transport makes a transport. Through a proxy that the environment names it is
+// the proxy that looks up the name and connects: of what goes there only
+// addresses that are written out can be checked here.
 func (o Options) transport(bundle []byte) *http.Transport {
-	dial, proxy := o.Dial, http.ProxyFromEnvironment
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext
-	} else {
-		proxy = nil
+	var proxy func(*http.Request) (*url.URL, error)
+	var proxies []string
+	if o.Dial == nil {
+		fromEnvironment, addresses := environmentProxies()
+		proxies = addresses
+		proxy = func(req *http.Request) (*url.URL, error) {
+			through, err := fromEnvironment(req.URL)
+			if err != nil || through == nil {
+				return through, err
+			}
+			if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil {
+				if why := o.Reach.refuses(netip.AddrPortFrom(ip, portOf(req.URL))); why != "" {
+					return nil, refusedAddress(why)
+				}
+			}
+			return through, nil
+		}
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(bundle) > 0 {
@@ -71,20 +86,26 @@ func (o Options) transport(bundle []byte) *http.Transport {
 		config.RootCAs = pool
 	}
 	return &http.Transport{
-		Proxy: proxy,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
-			defer cancel()
-			return dial(ctx, network, address)
-		},
+		Proxy:                  proxy,
+		DialContext:            newDialer(o, proxies).DialContext,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    o.ConnectTimeout,
 		ResponseHeaderTimeout:  o.ResponseHeaderTimeout,
 		MaxResponseHeaderBytes: maxResponseHeader,
 		IdleConnTimeout:        o.IdleTimeout,
-		MaxIdleConns:           100,
-		MaxIdleConnsPerHost:    4,
+		MaxIdleConns:           200,
+		MaxIdleConnsPerHost:    32,   // as many as there are workers
 		DisableCompression:     true, // sizes and digests are of the bytes as they are sent
 		ForceAttemptHTTP2:      true,
 	}
+}
+
+func portOf(u *url.URL) uint16 {
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		return uint16(port)
+	}
+	if u.Scheme == "http" {
+		return 80
+	}
+	return 443
 }

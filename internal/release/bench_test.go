@@ -125,7 +125,7 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pool := registry.NewPool(registry.New(registry.Options{Deadline: 4 * time.Second}), registry.PoolOptions{
+	pool := registry.NewPool(registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}}), registry.PoolOptions{
 		BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond,
 	})
 	if err := mgr.Add(pool); err != nil {

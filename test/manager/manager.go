@@ -117,6 +117,7 @@ func Run(ctx context.Context, o Options) (*Manager, error) {
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 		"--lease-duration=4s", "--renew-deadline=3s", "--retry-period=1s",
+		"--registry-allow-loopback", // where test registries are
 	}, o.Arguments...)...)
 	m.command.Env = append([]string{"HOME=" + os.Getenv("HOME"), "PATH=" + os.Getenv("PATH")}, o.Environment...)
 	m.command.Stderr = m.logs
