@@ -1,0 +1,168 @@
+package notation
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/asn1"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/notaryproject/notation-core-go/revocation/crl"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// maxCRL bounds a revocation list, in bytes.
+	maxCRL = 8 << 20
+	// parsedCRL is how much more memory a list takes when parsed, roughly.
+	parsedCRL = 8
+	crlLimit  = 15 * time.Second
+)
+
+// freshestCRL is the extension that names a list of changes (RFC 5280, 5.2.6).
+var freshestCRL = asn1.ObjectIdentifier{2, 5, 29, 46}
+
+// crlAsker fetches revocation lists, each once at a time, and keeps those that are
+// proven to be of the issuer. Unlike the library's own fetcher it follows the
+// address of a list of changes only after that.
+type crlAsker struct {
+	client *http.Client
+	cache  *Cache
+	clock  clock.PassiveClock
+	flight singleflight.Group
+}
+
+// Fetch returns the list at address.
+func (a *crlAsker) Fetch(ctx context.Context, address string) (*crl.Bundle, error) {
+	var issuer *x509.Certificate
+	pairs(ctx, func(c, by *x509.Certificate) bool {
+		if slices.Contains(c.CRLDistributionPoints, address) {
+			issuer = by
+		}
+		return issuer != nil
+	})
+	if issuer == nil {
+		return nil, errors.New("no certificate of the chain names this list")
+	}
+	key := "crl:" + fingerprint(issuer) + address
+	kept, fresh, found := a.cache.get(key, a.clock.Now())
+	if fresh {
+		return kept.(*crl.Bundle), nil
+	}
+	// Whoever asked first may stop waiting while others still do.
+	fetched := a.flight.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), crlLimit)
+		defer cancel()
+		return a.fetch(ctx, key, address, issuer)
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case done := <-fetched:
+		switch {
+		case done.Err == nil:
+			return done.Val.(*crl.Bundle), nil
+		case found: // what was said last is still valid
+			return kept.(*crl.Bundle), nil
+		default:
+			return nil, done.Err
+		}
+	}
+}
+
+func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.Certificate) (bundle *crl.Bundle, err error) {
+	// This runs in a goroutine of its own, in which nobody else would recover.
+	defer func() {
+		if recover() != nil {
+			bundle, err = nil, errors.New("the list cannot be read")
+		}
+	}()
+	encoded, err := get(ctx, a.client, address, maxCRL)
+	if err != nil {
+		return nil, err
+	}
+	base, err := x509.ParseRevocationList(encoded)
+	if err != nil {
+		return nil, err
+	}
+	now := a.clock.Now()
+	if err := provenCRL(base, issuer, now); err != nil {
+		return nil, err
+	}
+	bundle = &crl.Bundle{BaseCRL: base}
+	size, valid := len(base.Raw), base.NextUpdate
+	if names(base, freshestCRL) {
+		fetcher, err := crl.NewHTTPFetcher(&http.Client{Transport: &replay{address: address, body: encoded, client: a.client}})
+		if err != nil {
+			return nil, err
+		}
+		if bundle, err = fetcher.Fetch(ctx, address); err != nil {
+			return nil, err
+		}
+		bundle.BaseCRL = base // the one that is proven
+	}
+	if delta := bundle.DeltaCRL; delta != nil {
+		if err := provenCRL(delta, issuer, now); err != nil {
+			return nil, err
+		}
+		if size += len(delta.Raw); delta.NextUpdate.Before(valid) {
+			valid = delta.NextUpdate
+		}
+	}
+	a.cache.put(key, bundle, int64(size)*parsedCRL, now, valid)
+	return bundle, nil
+}
+
+// provenCRL refuses a list that is not of the issuer, or not of now. A number is
+// what the library compares lists by.
+func provenCRL(list *x509.RevocationList, issuer *x509.Certificate, now time.Time) error {
+	if list.Number == nil {
+		return errors.New("the list has no number")
+	}
+	if err := list.CheckSignatureFrom(issuer); err != nil {
+		return fmt.Errorf("the list is not of the issuer: %w", err)
+	}
+	if list.ThisUpdate.After(now.Add(maxSkew)) {
+		return errors.New("the list is from the future")
+	}
+	if now.After(list.NextUpdate) { // also where it says none
+		return errors.New("the list is out of date")
+	}
+	return nil
+}
+
+func names(list *x509.RevocationList, extension asn1.ObjectIdentifier) bool {
+	for _, e := range list.Extensions {
+		if e.Id.Equal(extension) {
+			return true
+		}
+	}
+	return false
+}
+
+// replay answers for one address with what was fetched from there already, and
+// fetches others.
+type replay struct {
+	address string
+	body    []byte
+	client  *http.Client
+}
+
+// RoundTrip answers or fetches.
+func (r *replay) RoundTrip(request *http.Request) (*http.Response, error) {
+	if body := request.Body; body != nil {
+		defer body.Close()
+	}
+	content := r.body
+	if request.URL.String() != r.address {
+		var err error
+		if content, err = get(request.Context(), r.client, request.URL.String(), maxCRL); err != nil {
+			return nil, err
+		}
+	}
+	return answered(request, content), nil
+}
