@@ -203,16 +203,26 @@ func TestAmbiguousEnvelopes(t *testing.T) {
 		})
 	}
 	t.Run("COSE key twice", func(t *testing.T) {
-		cose := sign(t, issue(t, ca, authority.Leaf{}), authority.Signing{Format: authority.COSE})
-		// The unprotected header is a map of the chain (33) and the signing agent,
-		// which now is a chain as well.
-		agent := "\x78\x1bio.cncf.notary.signingAgent"
-		if strings.Count(string(cose.Envelope), agent) != 1 {
-			t.Fatal("the signing agent is not where it was")
+		good := sign(t, issue(t, ca, authority.Leaf{}), authority.Signing{Format: authority.COSE})
+		var message cose.Sign1Message
+		if err := message.UnmarshalCBOR(good.Envelope); err != nil {
+			t.Fatal(err)
 		}
-		envelope := strings.Replace(string(cose.Envelope), agent, "\x18\x21", 1)
-		signature := must[*authority.Signature](t)(authority.Attach(app, authority.COSE, []byte(envelope)))
-		expect(t, judged(t, trusting(ca), signature), verify.Failed, verify.ReasonMalformed)
+		raw := string(message.Headers.RawUnprotected)
+		if raw[0] != 0xa2 {
+			t.Fatalf("the unprotected header is no map of two: %x", raw[0])
+		}
+		agent := "\x78\x1bio.cncf.notary.signingAgent"
+		for key, want := range map[string]verify.Outcome{
+			agent: verify.Failed,
+			strings.Replace(agent, "Agent", "Other", 1): verify.Passed, // it is the key that is at fault
+		} {
+			envelope := strings.Replace(string(good.Envelope), raw, "\xa3"+raw[1:]+key+"\x61x", 1)
+			signature := must[*authority.Signature](t)(authority.Attach(app, authority.COSE, []byte(envelope)))
+			if finding := judged(t, trusting(ca), signature); finding.Outcome != want {
+				t.Errorf("with %q again: %s, %s", key, finding.Outcome, finding.Message)
+			}
+		}
 	})
 	t.Run("COSE garbage", func(t *testing.T) {
 		for _, envelope := range []string{"", "\xd2", "\xd2\x84\x40\xa0\x40\x40", string(good.Envelope)} {
