@@ -29,6 +29,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(),
 		newImageCommand(),
+		newImportCommand(),
 		newLintCommand(),
 		newManagerCommand(),
 	)

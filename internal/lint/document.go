@@ -10,19 +10,22 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	kjson "k8s.io/apimachinery/pkg/util/json"
 	kyaml "sigs.k8s.io/yaml"
 )
 
-// document is one YAML document of a file.
-type document struct {
-	object map[string]any
+// Document is one YAML document of a file, that is an object.
+type Document struct {
+	// Object is what it says, as JSON would.
+	Object map[string]any
+
 	root   *yaml.Node
 	offset int // lines before it in the file
 }
 
-// documents reads the YAML documents of a file; empty ones are left out. A fault
+// ReadDocuments reads the YAML documents of a file; empty ones are left out. A fault
 // is returned with its line.
-func documents(data []byte) (found []document, faults []Problem) {
+func ReadDocuments(data []byte) (found []Document, faults []Problem) {
 	for _, part := range split(data) {
 		root := &yaml.Node{}
 		if err := yaml.NewDecoder(bytes.NewReader(part.text)).Decode(root); errors.Is(err, io.EOF) {
@@ -31,21 +34,30 @@ func documents(data []byte) (found []document, faults []Problem) {
 			faults = append(faults, yamlFault(err, part.offset))
 			continue
 		}
-		d := document{root: root.Content[0], offset: part.offset}
+		d := Document{root: root.Content[0], offset: part.offset}
 		if repeated := duplicates(d.root, part.offset); len(repeated) > 0 {
 			faults = append(faults, repeated...)
 			continue
 		}
 		// The reader of Kubernetes has the last word on what the text means.
-		if err := kyaml.UnmarshalStrict(part.text, &d.object); err != nil {
+		if err := unmarshal(part.text, &d.Object); err != nil {
 			faults = append(faults, yamlFault(err, part.offset))
 			continue
 		}
-		if d.object != nil {
+		if d.Object != nil {
 			found = append(found, d)
 		}
 	}
 	return found, faults
+}
+
+// unmarshal reads a document as the API server does, whole numbers as such.
+func unmarshal(text []byte, into *map[string]any) error {
+	raw, err := kyaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	return kjson.Unmarshal(raw, into)
 }
 
 type part struct {
@@ -113,9 +125,9 @@ func duplicates(node *yaml.Node, offset int) (faults []Problem) {
 	return faults
 }
 
-// line finds where a field is written; of one that is not, where the innermost
+// Line finds where a field is written; of one that is not, where the innermost
 // part of its path is that is written.
-func (d document) line(field string) int {
+func (d Document) Line(field string) int {
 	node, line := d.root, d.root.Line
 	for _, step := range steps(field) {
 		for node.Kind == yaml.AliasNode {

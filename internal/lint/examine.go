@@ -23,7 +23,7 @@ func examine(r *reporter) {
 
 func decoded[T any](r *reporter, next func(*reporter, *T)) {
 	into := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.object, into); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.Object, into); err != nil {
 		r.add("", "does not decode: %v", err)
 		return
 	}

@@ -34,7 +34,7 @@ func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
 	if len(data) > MaxFile {
 		return []Problem{{File: name, Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
 	}
-	found, problems := documents(data)
+	found, problems := ReadDocuments(data)
 	for _, d := range found {
 		problems = append(problems, l.document(ctx, d)...)
 	}
@@ -44,20 +44,20 @@ func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
 	return sorted(problems)
 }
 
-func (l *Linter) document(ctx context.Context, d document) []Problem {
-	apiVersion, _ := d.object["apiVersion"].(string)
-	kind, _ := d.object["kind"].(string)
+func (l *Linter) document(ctx context.Context, d Document) []Problem {
+	apiVersion, _ := d.Object["apiVersion"].(string)
+	kind, _ := d.Object["kind"].(string)
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || version.Group != v1alpha1.GroupVersion.Group {
 		return l.foreign(ctx, d, kind)
 	}
-	report := reporter{document: d, kind: kind, name: nameOf(d.object)}
+	report := reporter{Document: d, kind: kind, name: nameOf(d.Object)}
 	definition, ok := l.definitions[version.WithKind(kind)]
 	if !ok {
 		report.add("kind", "%s has no kind %q; write one of %s", apiVersion, kind, l.kinds())
 		return report.problems
 	}
-	for _, fault := range definition.check(ctx, d.object) {
+	for _, fault := range definition.check(ctx, d.Object) {
 		report.add(fault.Field, "%s", words(fault))
 	}
 	if len(report.problems) == 0 {
@@ -67,8 +67,8 @@ func (l *Linter) document(ctx context.Context, d document) []Problem {
 }
 
 // foreign passes over another kind, and looks into a list of kinds.
-func (l *Linter) foreign(ctx context.Context, d document, kind string) (problems []Problem) {
-	items, ok := d.object["items"].([]any)
+func (l *Linter) foreign(ctx context.Context, d Document, kind string) (problems []Problem) {
+	items, ok := d.Object["items"].([]any)
 	if !ok || !strings.HasSuffix(kind, "List") {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (l *Linter) foreign(ctx context.Context, d document, kind string) (problems
 	}
 	for i, item := range items {
 		if object, ok := item.(map[string]any); ok && i < len(node.Content) {
-			problems = append(problems, l.document(ctx, document{object: object, root: node.Content[i], offset: d.offset})...)
+			problems = append(problems, l.document(ctx, Document{Object: object, root: node.Content[i], offset: d.offset})...)
 		}
 	}
 	return problems
@@ -102,14 +102,14 @@ func nameOf(object map[string]any) string {
 
 // reporter collects the problems of one object.
 type reporter struct {
-	document
+	Document
 	kind, name string
 	problems   []Problem
 }
 
 func (r *reporter) add(field, format string, args ...any) {
 	r.problems = append(r.problems, Problem{
-		Line: r.line(field), Kind: r.kind, Name: r.name, Field: field, Message: fmt.Sprintf(format, args...),
+		Line: r.Line(field), Kind: r.kind, Name: r.name, Field: field, Message: fmt.Sprintf(format, args...),
 	})
 }
 

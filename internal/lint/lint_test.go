@@ -42,6 +42,21 @@ spec:
         image: registry.example.com/sidecar@sha256:7f9c2ba4e88f827d616045507605853ed73b8093f6efbc88eb1a6eacfa66ef26
 `
 
+const executor = `apiVersion: gatehouse.dev/v1alpha1
+kind: Executor
+metadata: {name: production}
+spec:
+  scopes: ["registry.example.com/*"]
+  verifiers:
+  - name: builders
+    cosign:
+      transparencyLog: Ignored
+      keys: [{name: k1, secretRef: {name: keys, key: k1.pub}}]
+  policy:
+    groups:
+    - {name: any, min: 1, of: [builders]}
+`
+
 // Each fault is told with the line at which it is written, the object and the field.
 func TestFaultsAreToldWhereTheyAre(t *testing.T) {
 	disabled := "f.yaml:8: GatewayRelease/stable: spec.verification: warning: Disabled asks for no signature"
@@ -50,6 +65,8 @@ func TestFaultsAreToldWhereTheyAre(t *testing.T) {
 		want       []string // a prefix or a part of each problem, in order
 	}{
 		{"a good profile", profile, nil},
+		{"a rule about numbers", executor, nil},
+		{"a rule about numbers, broken", strings.Replace(executor, "min: 1", "min: 2", 1), []string{"f.yaml:13: Executor/production: spec.policy.groups[0]: Invalid value", "min is more than the group has members"}},
 		{"nothing at all", "", nil},
 		{"comments and empty documents", "---\n# nothing\n---\n---\n" + profile, nil},
 		{"another kind", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nnonsense: true\n", nil},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,7 +29,7 @@ type definition struct {
 	namespaced bool
 	schema     *structural.Structural
 	openAPI    validation.SchemaValidator
-	rules      *cel.Validator
+	rules      func() *cel.Validator // compiled when first used
 }
 
 // definitions reads the kinds of an installation.
@@ -75,7 +76,9 @@ func define(scope apiextensionsv1.ResourceScope, version *apiextensionsv1.Custom
 	if made.openAPI, _, err = validation.NewSchemaValidator(internal); err != nil {
 		return nil, err
 	}
-	made.rules = cel.NewValidator(made.schema, true, celconfig.PerCallLimit)
+	made.rules = sync.OnceValue(func() *cel.Validator {
+		return cel.NewValidator(made.schema, true, celconfig.PerCallLimit)
+	})
 	return made, nil
 }
 
@@ -92,8 +95,8 @@ func (d *definition) check(ctx context.Context, object map[string]any) field.Err
 	shape := validation.ValidateCustomResource(nil, object, d.openAPI)
 	shape = append(shape, listtype.ValidateListSetsAndMaps(nil, d.schema, object)...)
 	faults = append(faults, shape...)
-	if len(shape) == 0 && d.rules != nil { // the rules presume the shape
-		broken, _ := d.rules.Validate(ctx, nil, d.schema, object, nil, celconfig.RuntimeCELCostBudget)
+	if rules := d.rules(); len(shape) == 0 && rules != nil { // the rules presume the shape
+		broken, _ := rules.Validate(ctx, nil, d.schema, object, nil, celconfig.RuntimeCELCostBudget)
 		faults = append(faults, broken...)
 	}
 	return faults

@@ -32,10 +32,11 @@ var rooms = []struct {
 	{"internal/rollout", []string{"api/v1alpha1", "internal/image"}},
 	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
+	{"internal/ratify", []string{"api/v1alpha1"}},
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/image", "internal/revision"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/verify", "internal/outcome", "internal/release", "internal/gateway"}},
 	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/image", "internal/kwokstage", "test/signatures"}},
-	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/image", "internal/lint", "internal/registry"}},
+	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/image", "internal/lint", "internal/ratify", "internal/registry"}},
 }
 
 type listed struct {
