@@ -25,7 +25,7 @@ func (v *Verifier) whyNotKey(e *entity, made *key, with *scheme) verify.Finding 
 		return failed(verify.ReasonInvalidSignature, "the signature is not made with "+v.triedKeys()+", or its content was changed")
 	}
 	what := "it is signed with key " + made.name + ", but "
-	finding, _ := why(e, with.judge, with.material, v.log)
+	finding, _ := v.why(e, with.judge, with.material)
 	if finding == nil {
 		unknown := failed(verify.ReasonInvalidSignature, "it does not verify")
 		finding = &unknown
@@ -50,7 +50,7 @@ func (v *Verifier) whyNotKeyless(e *entity) verify.Finding {
 	if _, err := v.chains(e, e.certificate.NotBefore); err != nil && !isExpiry(err) {
 		return failed(verify.ReasonUntrustedSigner, "its certificate leads to no certificate authority of the trust root")
 	}
-	finding, times := why(e, v.keyless, v.material, v.log)
+	finding, times := v.why(e, v.keyless, v.material)
 	if finding != nil {
 		return *finding
 	}
@@ -110,7 +110,7 @@ func (v *Verifier) holdsAny(e *entity, first signature.Verifier) bool {
 
 // why says what is wrong with the log entries and time stamps of an entity, or
 // gives the times that they prove.
-func why(e *entity, judge *sigstore.Verifier, material root.TrustedMaterial, logged bool) (*verify.Finding, []sigstore.TimestampVerificationResult) {
+func (v *Verifier) why(e *entity, judge *sigstore.Verifier, material root.TrustedMaterial) (*verify.Finding, []sigstore.TimestampVerificationResult) {
 	refuse := func(reason verify.Reason, message string) (*verify.Finding, []sigstore.TimestampVerificationResult) {
 		finding := failed(reason, message)
 		return &finding, nil
@@ -125,10 +125,10 @@ func why(e *entity, judge *sigstore.Verifier, material root.TrustedMaterial, log
 		return nil, times
 	case len(e.stamps) > 0:
 		return refuse(verify.ReasonNoTimestamp, "its time stamp is none of a timestamp authority of the trust root, or is about something else")
-	case logged && len(e.entries) > 0:
-		return refuse(verify.ReasonNoTimestamp, "it has no time stamp, and its log entry states no time")
+	case v.stamps:
+		return refuse(verify.ReasonNoTimestamp, "it has no time stamp, which timestamps: Required demands")
 	}
-	return refuse(verify.ReasonNoTimestamp, "it has no time stamp, which timestamps: Required demands")
+	return refuse(verify.ReasonNoTimestamp, "it has no time stamp, and its log entry states no time")
 }
 
 // whyNotLogged says why the log entries do not count.
