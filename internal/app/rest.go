@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -23,6 +24,7 @@ func (c *Config) rest() (*rest.Config, error) {
 	}
 	config.UserAgent = UserAgent
 	config.QPS, config.Burst = c.QPS, c.Burst
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return deadline{next, requestDeadline} })
 	return config, nil
 }
 
