@@ -34,6 +34,12 @@ crash: bin/gatehouse bin/devcluster ## kill the manager before and after every s
 fire: bin/gatehouse bin/devcluster ## the same stories under five adversities, and twenty dead leaders (half an hour)
 	CI=$(or $(CI),true) GATEHOUSE_FIRE=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run 'States|Replicas' ./test/crash
 
+# How long edits and faults go on; GATEHOUSE_SEED repeats those of a run.
+SOAK ?= 1h
+.PHONY: soak
+soak: bin/gatehouse bin/devcluster ## edit everything at random while everything goes wrong, for SOAK (1h)
+	CI=$(or $(CI),true) SOAK=$(SOAK) go test -v -timeout 0 -run TestSoak ./test/soak
+
 .PHONY: lint
 lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which
 	@unformatted=$$(gofmt -l api cmd config devcluster internal test); \

@@ -67,6 +67,25 @@ const (
 // event a moment after its answer; so that none of an answered request is missed, Read sends a request of its own and
 // reads up to it.
 func (l Log) Read(ctx context.Context, since Mark) ([]Event, Mark, error) {
+	return l.read(ctx, since, false)
+}
+
+// tail is how much of the log is read to find its end: more than a line.
+const tail = 64 << 10
+
+// End returns the mark of now, however long the log is.
+func (l Log) End(ctx context.Context) (Mark, error) {
+	info, err := os.Stat(l.File)
+	if err != nil {
+		return 0, fmt.Errorf("audit log: %w", err)
+	}
+	from := max(0, info.Size()-tail)
+	_, end, err := l.read(ctx, Mark(from), from > 0)
+	return end, err
+}
+
+// read is Read; within says that the mark may lie within a line.
+func (l Log) read(ctx context.Context, since Mark, within bool) ([]Event, Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	fence, err := l.fence(ctx)
@@ -91,6 +110,8 @@ func (l Log) Read(ctx context.Context, since Mark) ([]Event, Mark, error) {
 		part, err := lines.ReadBytes('\n')
 		line = append(line, part...)
 		switch {
+		case err == nil && within:
+			within, end, line = false, end+Mark(len(line)), line[:0]
 		case err == nil:
 			event, err := parse(line)
 			if err != nil {

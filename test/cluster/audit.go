@@ -41,23 +41,30 @@ func Not(m Match) Match { return func(e AuditEvent) bool { return !m(e) } }
 
 // Mark returns this moment: every request answered before it lies before it.
 func (c *Cluster) Mark(ctx context.Context) (Mark, error) {
-	_, end, err := c.audited(ctx, 0)
-	return end, err
+	log, err := c.auditLog()
+	if err != nil {
+		return 0, err
+	}
+	return log.End(ctx)
 }
 
 // Writes returns the mutating requests since a mark that every match chooses,
 // in the order they were answered. Every request answered before the call is
 // seen.
 func (c *Cluster) Writes(ctx context.Context, since Mark, matches ...Match) ([]AuditEvent, error) {
-	events, _, err := c.audited(ctx, since)
+	log, err := c.auditLog()
+	if err != nil {
+		return nil, err
+	}
+	events, _, err := log.Read(ctx, since)
 	return slices.DeleteFunc(events, func(e AuditEvent) bool {
 		return slices.ContainsFunc(matches, func(m Match) bool { return !m(e) })
 	}), err
 }
 
-func (c *Cluster) audited(ctx context.Context, since Mark) ([]AuditEvent, Mark, error) {
+func (c *Cluster) auditLog() (auditlog.Log, error) {
 	if c.process == nil || !c.options.Audit {
-		return nil, 0, errors.New("no audit log: start the cluster with Options{Audit: true}, and not with " + KubeconfigEnv)
+		return auditlog.Log{}, errors.New("no audit log: start the cluster with Options{Audit: true}, and not with " + KubeconfigEnv)
 	}
-	return auditlog.Log{File: filepath.Join(c.Dir, "audit.log"), Config: c.Config}.Read(ctx, since)
+	return auditlog.Log{File: filepath.Join(c.Dir, "audit.log"), Config: c.Config}, nil
 }
