@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -87,20 +88,37 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 	}
 }
 
-// lead runs one manager after the other until ctx ends or something other than the lease fails.
+// lead runs one manager after the other until ctx ends. A first one that cannot start ends the process with the reason;
+// a process that has served goes on, whatever ended the last manager: an API server that is away takes the lease, and
+// refuses the next manager what it needs to begin, and is back in time.
 func (p *process) lead(ctx context.Context) error {
+	served, retry := false, retries
 	for {
 		err := p.once(ctx)
-		p.ready.synced.Store(false)
+		if p.ready.synced.Swap(false) {
+			served, retry = true, retries
+		}
 		switch {
 		case ctx.Err() != nil && (err == nil || errors.Is(err, errLeadershipLost)):
 			return nil
-		case !errors.Is(err, errLeadershipLost):
+		case errors.Is(err, errLeadershipLost):
+			p.log.Info("leadership lost; going on as a candidate", "replica", p.config.Identity)
+			continue
+		case err == nil || !served || ctx.Err() != nil:
 			return err
 		}
-		p.log.Info("leadership lost; going on as a candidate", "replica", p.config.Identity)
+		pause := retry.Step()
+		p.log.Error(err, "the manager has ended; starting over", "replica", p.config.Identity, "in", pause.Round(time.Millisecond).String())
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
 	}
 }
+
+// retries are how long it is until a manager that ended is started over, and again.
+var retries = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 15 * time.Second}
 
 // process is what outlives a manager.
 type process struct {
