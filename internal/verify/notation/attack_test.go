@@ -21,7 +21,7 @@ import (
 	"github.com/veraison/go-cose"
 
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
-	"github.com/gatehouse-dev/gatehouse/internal/verify/notation/authority"
+	authority "github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
 
 func eachFormat(t *testing.T, test func(t *testing.T, format string)) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
-	"github.com/gatehouse-dev/gatehouse/internal/verify/notation/authority"
+	authority "github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
 
 var (

@@ -1,4 +1,4 @@
-// Package authority is a certificate authority whose signers make signatures of
+// Package notation is a certificate authority whose signers make signatures of
 // the Notary Project, and which makes RFC 3161 time stamps and answers for
 // revocation. Everything is made by the Notary Project's own libraries and by
 // independent ones, never by what verifies it.
@@ -6,10 +6,10 @@
 // It holds its keys in memory and forgets them: it signs for tests, benchmarks
 // and the demo, and nothing that anybody should trust.
 //
-//	ca, err := authority.New(authority.Options{})
-//	signer, err := ca.Issue(authority.Leaf{})
-//	signature, err := signer.Sign(subject, authority.Signing{})
+//	ca, err := notation.New(notation.Options{})
+//	signer, err := ca.Issue(notation.Leaf{})
+//	signature, err := signer.Sign(subject, notation.Signing{})
 //
 // A signature is pushed as its Blobs and then its Manifest, which is a referrer
 // of subject. ca.PEM() is what a trust store holds.
-package authority
+package notation

@@ -1,4 +1,4 @@
-package authority_test
+package notation_test
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/notaryproject/notation-go"
+	notationgo "github.com/notaryproject/notation-go"
 	notationverifier "github.com/notaryproject/notation-go/verifier"
 	"github.com/notaryproject/notation-go/verifier/trustpolicy"
 	"github.com/notaryproject/notation-go/verifier/truststore"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/gatehouse-dev/gatehouse/internal/verify/notation/authority"
+	"github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
 
 var subject = ocispec.Descriptor{
@@ -47,7 +47,7 @@ func notationSays(t *testing.T, trusted stores, format string, envelope []byte) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = verifier.Verify(t.Context(), subject, envelope, notation.VerifierVerifyOptions{
+	_, err = verifier.Verify(t.Context(), subject, envelope, notationgo.VerifierVerifyOptions{
 		ArtifactReference:  "registry.example.com/app@" + subject.Digest.String(),
 		SignatureMediaType: format,
 	})
@@ -60,18 +60,18 @@ func TestSignaturesAreTheNotaryProjects(t *testing.T) {
 	later := httptest.NewUnstartedServer(nil)
 	later.Start()
 	defer later.Close()
-	for name, options := range map[string]authority.Options{
+	for name, options := range map[string]notation.Options{
 		"without revocation": {},
 		"OCSP":               {OCSP: later.URL},
 		"CRL":                {CRL: later.URL},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ca, err := authority.New(options)
+			ca, err := notation.New(options)
 			if err != nil {
 				t.Fatal(err)
 			}
 			later.Config.Handler = ca
-			signer, err := ca.Issue(authority.Leaf{})
+			signer, err := ca.Issue(notation.Leaf{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,12 +79,12 @@ func TestSignaturesAreTheNotaryProjects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, format := range []string{authority.JWS, authority.COSE} {
-				plain, err := signer.Sign(subject, authority.Signing{Format: format})
+			for _, format := range []string{notation.JWS, notation.COSE} {
+				plain, err := signer.Sign(subject, notation.Signing{Format: format})
 				if err != nil {
 					t.Fatal(err)
 				}
-				stamped, err := signer.Sign(subject, authority.Signing{Format: format, Timestamps: clock})
+				stamped, err := signer.Sign(subject, notation.Signing{Format: format, Timestamps: clock})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -104,11 +104,11 @@ func TestSignaturesAreTheNotaryProjects(t *testing.T) {
 				return
 			}
 			ca.Revoke(signer.Chain[0], time.Now())
-			revoked, err := signer.Sign(subject, authority.Signing{})
+			revoked, err := signer.Sign(subject, notation.Signing{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := notationSays(t, stores{truststore.TypeCA: {ca.Root}}, authority.JWS, revoked.Envelope); err == nil {
+			if err := notationSays(t, stores{truststore.TypeCA: {ca.Root}}, notation.JWS, revoked.Envelope); err == nil {
 				t.Error("a revoked signer is accepted")
 			}
 		})
@@ -116,15 +116,15 @@ func TestSignaturesAreTheNotaryProjects(t *testing.T) {
 }
 
 func TestManifestRefersToTheSubject(t *testing.T) {
-	ca, err := authority.New(authority.Options{})
+	ca, err := notation.New(notation.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := ca.Issue(authority.Leaf{})
+	signer, err := ca.Issue(notation.Leaf{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := signer.Sign(subject, authority.Signing{})
+	signature, err := signer.Sign(subject, notation.Signing{})
 	if err != nil {
 		t.Fatal(err)
 	}
