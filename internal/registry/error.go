@@ -46,6 +46,9 @@ const (
 	NoImage Kind = "NotAnImage"
 	// Busy: too much is being asked of this process.
 	Busy Kind = "Busy"
+	// Undecided: what was asked is more than one request, and it came to no
+	// answer.
+	Undecided Kind = "Undecided"
 	// Interrupted: the caller gave up.
 	Interrupted Kind = "Interrupted"
 )

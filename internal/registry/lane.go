@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
-
-	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
 
 // lane is the queue of one registry, whoever asks and with whatever access.
@@ -37,24 +35,23 @@ type circuit struct {
 	lane    *lane
 	access  accessKey
 	entries int
-	breaker *gobreaker.TwoStepCircuitBreaker[image.Digest]
+	breaker *gobreaker.TwoStepCircuitBreaker[any]
 	trouble *Error    // the last failure of the registry
 	reopens time.Time // nothing is attempted before
 	openFor time.Duration
 }
 
 func (p *Pool) circuit(e *entry) *circuit {
-	host := image.ComparableHost(e.reference.Registry(), e.access.PlainHTTP)
-	l := p.lanes[host]
+	l := p.lanes[e.host]
 	if l == nil {
-		l = &lane{host: host, circuits: map[accessKey]*circuit{}}
-		p.lanes[host] = l
+		l = &lane{host: e.host, circuits: map[accessKey]*circuit{}}
+		p.lanes[e.host] = l
 	}
 	c := l.circuits[e.key.access]
 	if c == nil {
 		c = &circuit{lane: l, access: e.key.access, openFor: p.options.BreakerOpen}
-		c.breaker = gobreaker.NewTwoStepCircuitBreaker[image.Digest](gobreaker.Settings{
-			Name:        host,
+		c.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+			Name:        e.host,
 			MaxRequests: 1,
 			Timeout:     p.options.BreakerOpen,
 			ReadyToTrip: func(counts gobreaker.Counts) bool {
@@ -179,7 +176,7 @@ func (p *Pool) begin(e *entry) {
 		if c.reopens.After(now) {
 			from = c.reopens
 		}
-		p.record(e, Result{Err: refusal, At: now, RetryAt: from.Add(p.jittered(p.options.BackoffBase))})
+		p.record(e, outcome{err: refusal, at: now, retryAt: from.Add(p.jittered(p.options.BackoffBase))})
 		p.settle(e)
 		return
 	}

@@ -24,8 +24,8 @@ type PoolOptions struct {
 	// PerRegistry is how many of them may be at one registry that answers; one
 	// that has not answered, or not the last time, gets a single one. Default 4.
 	PerRegistry int
-	// MaxResults bounds how many references are known or waited for; beyond
-	// it the least recently asked for is forgotten. Default 8192.
+	// MaxResults bounds how many questions are known or waited for; beyond
+	// it the least recently asked one is forgotten. Default 8192.
 	MaxResults int
 	// BackoffBase and BackoffCap bound the wait after a failure, which doubles
 	// from the one to the other. Defaults 2s and 5m.
@@ -36,7 +36,7 @@ type PoolOptions struct {
 	BreakerOpen     time.Duration
 	// Clock dates the results and the back-off. Default the real one.
 	Clock clock.PassiveClock
-	// Log gets a line when the outcome for a reference changes.
+	// Log gets a line when what a reference names changes.
 	Log logr.Logger
 }
 
@@ -83,8 +83,10 @@ type Result struct {
 	RetryAt time.Time
 }
 
-// Pool resolves references off the workers of controllers. Lookup never waits;
-// Start runs the attempts. The results are a cache of what the registries said.
+// Pool asks registries off the workers of controllers: what a reference names
+// (Lookup), and anything else that takes requests to find out (Ask). Neither
+// ever waits; Start runs the attempts. The answers are a cache of what the
+// registries said.
 type Pool struct {
 	client  *Client
 	options PoolOptions
@@ -103,22 +105,15 @@ type Pool struct {
 	queues          []workqueue.TypedInterface[reconcile.Request]
 }
 
-type entryKey struct {
-	reference string
-	access    accessKey
-}
-
-// entry is one reference with one access. It is idle (and in the list of those),
-// or has an attempt queued or running; many who ask share it.
+// entry is one question. It is idle (and in the list of those), or has an
+// attempt queued or running; many who ask share it.
 type entry struct {
-	key       entryKey
-	reference image.Reference
-	access    Access
-	circuit   *circuit
-	owners    map[types.NamespacedName]struct{} // to wake
-	idle      *list.Element                     // nil while an attempt is queued or runs
-	latest    Result
-	failures  int // in a row
+	question
+	circuit  *circuit
+	owners   map[types.NamespacedName]struct{} // to wake
+	idle     *list.Element                     // nil while an attempt is queued or runs
+	latest   outcome
+	failures int // in a row
 }
 
 // NewPool makes a Pool of attempts by client.
@@ -171,53 +166,86 @@ func (p *Pool) Completions() source.Source {
 // result is what was known before, if anything was. A failure that is waiting
 // for its RetryAt answers the request.
 func (p *Pool) Lookup(req Request) (Result, bool) {
+	known, answered := p.look(question{
+		key:  entryKey{"resolve " + req.Reference.String(), req.Access.key()},
+		host: image.ComparableHost(req.Reference.Registry(), req.Access.PlainHTTP),
+		name: req.Reference.Registry(),
+		ask: func(ctx context.Context) (any, bool, error) {
+			digest, err := p.client.Resolve(ctx, req.Reference, req.Access)
+			return digest, false, err
+		},
+		heard: func(before, now outcome) { p.logResolved(req.Reference, before, now) },
+	}, req.terms())
+	result := Result{Err: known.err, At: known.at, RetryAt: known.retryAt}
+	if known.err == nil && known.value != nil {
+		result.Digest = known.value.(image.Digest)
+	}
+	return result, answered
+}
+
+func (r Request) terms() terms { return terms{r.Owner, r.MaxAge, r.NotBefore} }
+
+// logResolved tells when what a reference names has changed, or why that is
+// not known.
+func (p *Pool) logResolved(ref image.Reference, before, now outcome) {
+	failure, failed := asError(now.err)
+	switch {
+	case !failed && (before.err != nil || before.value != now.value):
+		p.options.Log.Info("image resolved", "image", ref.String(), "digest", now.value.(image.Digest).String())
+	case failed && (before.err == nil || before.err.Error() != failure.Error()):
+		p.options.Log.Info("image cannot be resolved", "image", ref.String(), "reason", string(failure.Kind), "error", failure.Error(), "detail", failure.Detail)
+	}
+}
+
+// look is Lookup of any question.
+func (p *Pool) look(q question, t terms) (outcome, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.options.Clock.Now()
-	e := p.entry(req)
+	e := p.entry(q)
 	if e == nil {
-		return Result{
-			Err:     &Error{Kind: Busy, text: "registry " + req.Reference.Registry() + ": not asked, too many references wait for an answer"},
-			At:      now,
-			RetryAt: now.Add(p.jittered(p.options.BackoffBase)),
+		return outcome{
+			err:     &Error{Kind: Busy, text: "registry " + q.name + ": not asked, too many questions wait for an answer"},
+			at:      now,
+			retryAt: now.Add(p.jittered(p.options.BackoffBase)),
 		}, true
 	}
 	if e.idle != nil {
 		p.idle.MoveToBack(e.idle)
-		if e.answers(req, now) {
+		if e.answers(t, now) {
 			return e.latest, true
 		}
 		if refusal := e.circuit.refuse(now); refusal != nil {
-			p.record(e, Result{Err: refusal, At: now, RetryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
+			p.record(e, outcome{err: refusal, at: now, retryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
 			return e.latest, true
 		}
+		e.question = q
 		p.enqueue(e)
 	}
-	e.owners[req.Owner] = struct{}{}
+	e.owners[t.owner] = struct{}{}
 	p.dispatch()
 	known := e.latest
-	known.RetryAt = time.Time{}
+	known.retryAt = time.Time{}
 	return known, false
 }
 
-// answers reports whether the latest result is good enough for the request.
-func (e *entry) answers(req Request, now time.Time) bool {
+// answers reports whether the latest outcome is good enough on these terms.
+func (e *entry) answers(t terms, now time.Time) bool {
 	switch latest := e.latest; {
-	case latest.At.IsZero():
+	case latest.at.IsZero():
 		return false
-	case latest.At.Before(req.NotBefore) && !req.NotBefore.After(now):
+	case latest.at.Before(t.notBefore) && !t.notBefore.After(now):
 		return false
-	case latest.Err == nil:
-		return req.MaxAge <= 0 || now.Sub(latest.At) < req.MaxAge
+	case latest.err == nil && latest.retryAt.IsZero():
+		return t.maxAge <= 0 || now.Sub(latest.at) < t.maxAge
 	default:
-		return latest.RetryAt.IsZero() || now.Before(latest.RetryAt)
+		return latest.retryAt.IsZero() || now.Before(latest.retryAt)
 	}
 }
 
-// entry finds or makes the entry for a request; nil if there is no room.
-func (p *Pool) entry(req Request) *entry {
-	key := entryKey{req.Reference.String(), req.Access.key()}
-	if e, ok := p.entries[key]; ok {
+// entry finds or makes the entry of a question; nil if there is no room.
+func (p *Pool) entry(q question) *entry {
+	if e, ok := p.entries[q.key]; ok {
 		return e
 	}
 	if len(p.entries) >= p.options.MaxResults {
@@ -227,10 +255,10 @@ func (p *Pool) entry(req Request) *entry {
 		}
 		p.forget(oldest.Value.(*entry))
 	}
-	e := &entry{key: key, reference: req.Reference, access: req.Access, owners: map[types.NamespacedName]struct{}{}}
+	e := &entry{question: q, owners: map[types.NamespacedName]struct{}{}}
 	e.circuit = p.circuit(e)
 	e.idle = p.idle.PushBack(e)
-	p.entries[key] = e
+	p.entries[q.key] = e
 	return e
 }
 
@@ -251,7 +279,7 @@ func (p *Pool) enqueue(e *entry) {
 func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(error)) {
 	defer p.attempts.Done()
 	began := p.options.Clock.Now()
-	digest, err := p.client.Resolve(ctx, e.reference, e.access)
+	value, again, err := e.ask(ctx)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,40 +289,42 @@ func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(e
 		p.runningDoubtful--
 	}
 	failure, _ := asError(err)
-	if failure != nil && failure.Kind == Interrupted {
+	if failure == nil && err != nil {
+		failure = &Error{Kind: Undecided, text: err.Error(), cause: err}
+	}
+	if ctx.Err() != nil || failure != nil && failure.Kind == Interrupted {
 		done(nil) // says nothing about the registry; the process is about to end
 		p.settle(e)
 		return
 	}
 	e.circuit.learn(failure, done, p.options.Clock.Now())
-	result := Result{Digest: digest, At: began}
-	if failure == nil {
+	latest := outcome{value: value, err: err, at: began}
+	switch {
+	case failure != nil && !failure.Terminal():
+		e.failures++
+		latest.retryAt = p.options.Clock.Now().Add(max(p.backoff(e.failures), failure.RetryAfter()))
+	case failure == nil && again:
+		e.failures++
+		latest.retryAt = p.options.Clock.Now().Add(p.backoff(e.failures))
+	default:
 		e.failures = 0
-	} else {
-		result.Err = failure
-		if !failure.Terminal() {
-			e.failures++
-			wait := max(p.backoff(e.failures), failure.RetryAfter())
-			result.RetryAt = p.options.Clock.Now().Add(wait)
-		}
 	}
-	p.record(e, result)
+	p.record(e, latest)
 	p.settle(e)
 	p.offer(e.circuit.lane)
 	p.dispatch()
 }
 
-// record keeps a result, and logs it if it says something new.
-func (p *Pool) record(e *entry, result Result) {
+// record keeps an outcome and tells it.
+func (p *Pool) record(e *entry, latest outcome) {
 	before := e.latest
-	e.latest = result
-	failure, failed := asError(result.Err)
-	switch {
-	case !failed && before.Digest != result.Digest:
-		p.options.Log.Info("image resolved", "image", e.reference.String(), "digest", result.Digest.String())
-	case failed && (before.Err == nil || before.Err.Error() != failure.Error()):
-		p.options.Log.Info("image cannot be resolved", "image", e.reference.String(), "reason", string(failure.Kind), "error", failure.Error(), "detail", failure.Detail)
+	if latest.err != nil {
+		latest.value, latest.valueAt = before.value, before.valueAt
+	} else {
+		latest.valueAt = latest.at
 	}
+	e.latest = latest
+	e.heard(before, latest)
 }
 
 // settle makes an entry idle and wakes those who wait for it.
