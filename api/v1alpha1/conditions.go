@@ -4,7 +4,7 @@ package v1alpha1
 // they are true.
 const (
 	// ConditionReady of a release means that its rollout is complete; of a gateway, that it runs what it was given and
-	// all its replicas are available.
+	// all its replicas are available; of an Executor, that its present spec serves, with everything that it names.
 	ConditionReady = "Ready"
 	// ConditionReconciling is True while work is under way.
 	ConditionReconciling = "Reconciling"
@@ -15,6 +15,9 @@ const (
 	ConditionAccepted = "Accepted"
 	// ConditionResolved of a release says whether its image has been resolved to a digest.
 	ConditionResolved = "Resolved"
+
+	// ConditionSharedScope of an Executor is True while another of its kind has one of its scopes too.
+	ConditionSharedScope = "SharedScope"
 )
 
 // Reasons of conditions and events.
@@ -38,6 +41,13 @@ const (
 
 	// Of either.
 	ReasonForbidden = "Forbidden"
+
+	// Of an Executor.
+	ReasonServing         = "Serving"
+	ReasonMaterialMissing = "MaterialMissing"
+	ReasonUnreadable      = "Unreadable"
+	ReasonNotCompiled     = "NotCompiled"
+	ReasonEqualScope      = "EqualScope"
 
 	// Of a gateway.
 	ReasonReleaseNotFound     = "ReleaseNotFound"

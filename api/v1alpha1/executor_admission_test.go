@@ -189,6 +189,8 @@ func TestExecutorAdmission(t *testing.T) {
 		{"a threshold of nothing", executor, policy(`{name: a, min: 0, of: [builders]}`), "greater than or equal to 1"},
 		{"no threshold", executor, policy(`{name: a, of: [builders]}`), "min: Required"},
 		{"one member twice", executor, policy(`{name: a, min: 2, of: [builders, builders]}`), "Duplicate value"},
+		{"a group that decides nothing", executor, policy(`{name: a, min: 1, of: [builders]}, {name: b, min: 1, of: [builders]}`), "a group is a member of no later one and would decide nothing"},
+		{"a verifier that decides nothing", executor, `spec: {verifiers: [{name: builders, cosign: {` + key + `, transparencyLog: Ignored}}, {name: other, cosign: {` + key + `, transparencyLog: Ignored}}], policy: {groups: [{name: a, min: 1, of: [builders]}]}}`, "a verifier is in no group and would decide nothing; make it a member of a group, or remove it"},
 		{"a group of nobody", executor, policy(`{name: a, min: 1, of: []}`), "of"},
 
 		{"a mode that does not exist", executor, `spec: {mode: Off}`, `supported values: "Enforce", "Audit"`},
@@ -267,13 +269,16 @@ func TestKindsFitAClientSideApply(t *testing.T) {
 func TestTheLargestExecutorIsAdmitted(t *testing.T) {
 	install(t)
 	long := strings.Repeat("x", 60)
-	names, groups := []string{}, []string{}
+	var names, groups []string
 	for i := range 16 {
 		names = append(names, fmt.Sprintf("%s%02d", long, i))
-		groups = append(groups, fmt.Sprintf(`{name: g%s%02d, min: 16, of: [`+"%s"+`]}`, long[:59], i, strings.Join(names, ", ")))
 	}
-	for i := range groups {
-		groups[i] = fmt.Sprintf(`{name: g%s%02d, min: 16, of: [%s]}`, long[:59], i, strings.Join(names, ", "))
+	for i := range 16 {
+		of := names
+		if i > 0 {
+			of = append([]string{fmt.Sprintf("g%s%02d", long, i-1)}, names[1:]...)
+		}
+		groups = append(groups, fmt.Sprintf(`{name: g%s%02d, min: 16, of: [%s]}`, long, i, strings.Join(of, ", ")))
 	}
 	pem := `-----BEGIN PUBLIC KEY-----` + strings.Repeat("A", 4000)
 	var verifiers, scopes []string

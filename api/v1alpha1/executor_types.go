@@ -118,6 +118,7 @@ func (s *NamespacedExecutorSpec) ExecutorSpec() ExecutorSpec {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy.groups.all(g, !self.verifiers.exists(v, v.name == g.name))",message="policy.groups: a group has the name of a verifier, and members could mean either; rename the group"
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.policy.groups.all(g, g.of.all(m, self.verifiers.exists(v, v.name == m) || self.policy.groups.exists(e, e.name == m)))",message="policy.groups: a member is neither a verifier nor a group; write the name of one of spec.verifiers, or of an earlier group"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || self.verifiers.all(v, self.policy.groups.exists(g, v.name in g.of))",message="policy.groups: a verifier is in no group and would decide nothing; make it a member of a group, or remove it"
 type VerificationSpec struct {
 	// Which images: registry.example.com/team/app is one repository, registry.example.com/team/* all below a path,
 	// *.example.com all registries of a domain, * everything. The most specific scope over all Executors wins. A port is

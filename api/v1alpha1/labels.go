@@ -10,6 +10,10 @@ const (
 	LabelGateway = "gatehouse.dev/gateway"
 	// LabelRelease names the release that a ControllerRevision is a revision of.
 	LabelRelease = "gatehouse.dev/release"
+	// LabelExecutorUID is, on a ControllerRevision, the UID of the Executor whose last good spec it stores.
+	LabelExecutorUID = "gatehouse.dev/executor-uid"
+	// AnnotationExecutor names that Executor: namespace/name, with nothing before the slash for the cluster's kind.
+	AnnotationExecutor = "gatehouse.dev/executor"
 
 	// AnnotationReconcileRequestedAt asks for a pass now; any new value counts. It is the only annotation whose change
 	// wakes a controller.
@@ -37,6 +41,8 @@ const (
 	FieldOwnerGateway = "gatehouse-gateway"
 	// FieldOwnerRelease owns what the release controller writes.
 	FieldOwnerRelease = "gatehouse-release"
+	// FieldOwnerExecutor owns what the executor controller writes.
+	FieldOwnerExecutor = "gatehouse-executor"
 	// GatewayContainer is the name of the container of a profile's pod template that gets the release's image.
 	GatewayContainer = "gateway"
 	// ConfigVolume is the name of the volume that holds the files of a gateway's spec.config.

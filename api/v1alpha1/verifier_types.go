@@ -227,6 +227,7 @@ type CosignIdentity struct {
 // Policy says how many verifiers are enough.
 //
 // +kubebuilder:validation:XValidation:rule="[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15].all(i, i >= self.groups.size() || self.groups[i].of.all(m, ![0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15].exists(j, j >= i && j < self.groups.size() && self.groups[j].name == m)))",message="groups: a member is the group itself or a later one; groups refer to earlier groups only, and the last one decides"
+// +kubebuilder:validation:XValidation:rule="self.groups.all(g, g.name == self.groups[self.groups.size()-1].name || self.groups.exists(e, g.name in e.of))",message="groups: a group is a member of no later one and would decide nothing; the last group decides: make it a member of a later one, or remove it"
 type Policy struct {
 	// Each passes when so many of its members do. Members are verifiers and earlier groups; the last group decides.
 	// +required

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
@@ -45,22 +46,27 @@ func (a Access) key() accessKey {
 	return accessKey(h.Sum(nil))
 }
 
-// check refuses an access that contradicts itself; that is terminal.
-func (a Access) check(ref image.Reference) *Error {
-	text := ""
+// Validate says how an access contradicts itself, which is terminal; nil if it does not.
+func (a Access) Validate() error {
 	switch {
 	case a.PlainHTTP && a.Credentials != nil:
-		text = "plainHTTP and credentials cannot be had together, credentials are sent over TLS alone; remove one of them"
+		return errors.New("plainHTTP and credentials cannot be had together, credentials are sent over TLS alone; remove one of them")
 	case a.PlainHTTP && len(a.CABundle) > 0:
-		text = "plainHTTP and caBundle cannot be had together, plain HTTP has no certificates; remove one of them"
+		return errors.New("plainHTTP and caBundle cannot be had together, plain HTTP has no certificates; remove one of them")
 	case len(a.CABundle) > maxCABundle:
-		text = "caBundle is larger than 1 MiB; leave only the authorities of this registry in it"
+		return errors.New("caBundle is larger than 1 MiB; leave only the authorities of this registry in it")
 	case len(a.CABundle) > 0 && !holdsCertificate(a.CABundle):
-		text = "caBundle holds no certificate; give PEM blocks of type CERTIFICATE"
-	default:
-		return nil
+		return errors.New("caBundle holds no certificate; give PEM blocks of type CERTIFICATE")
 	}
-	return &Error{Kind: InvalidAccess, terminal: true, text: "registry " + ref.Registry() + ": " + text}
+	return nil
+}
+
+// check is Validate as what an attempt at ref ends with.
+func (a Access) check(ref image.Reference) *Error {
+	if err := a.Validate(); err != nil {
+		return &Error{Kind: InvalidAccess, terminal: true, text: "registry " + ref.Registry() + ": " + err.Error()}
+	}
+	return nil
 }
 
 func holdsCertificate(bundle []byte) bool {

@@ -68,3 +68,15 @@ func (s layoutStore) Name() string { return s.name }
 func (s layoutStore) open(subject image.Pinned) (source, error) {
 	return s.layout.Session(subject, s.options), nil
 }
+
+// UnusableStore is a place that cannot be asked, and why: what is in it is not known.
+func UnusableStore(name string, err error) Store { return unusableStore{name, err} }
+
+type unusableStore struct {
+	name string
+	err  error
+}
+
+func (s unusableStore) Name() string { return s.name }
+
+func (s unusableStore) open(image.Pinned) (source, error) { return nil, s.err }

@@ -1,0 +1,371 @@
+package executor
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+)
+
+// within is how long anything may take that should happen at once.
+const within = 30 * time.Second
+
+var (
+	shared    *cluster.Cluster
+	installed sync.Once
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	cluster.Main(m, cluster.Options{Audit: true, APIServerOnly: true}, &shared)
+}
+
+// bench is what one test works with: a namespace for Gatehouse, one for a tenant, and replicas.
+type bench struct {
+	*testing.T
+	client    client.Client
+	namespace string
+	tenant    string
+	agent     string
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	installed.Do(func() {
+		if err := shared.Apply(t.Context(), "config/crd"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c, err := client.New(shared.Config, client.Options{Scheme: scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{T: t, client: c, namespace: shared.Namespace(t, "gatehouse"), tenant: shared.Namespace(t, "tenant"), agent: "executor-under-test-" + rand.String(8)}
+}
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(s))
+	utilruntime.Must(v1alpha1.AddToScheme(s))
+	return s
+}
+
+// replica is a manager with the controller in it, in this process.
+type replica struct {
+	b       *bench
+	live    *Live
+	collect *prometheus.Registry
+	stop    func()
+}
+
+// setup shapes a replica.
+type setup struct {
+	config *rest.Config                      // as whom; default an administrator
+	reader func(client.Reader) client.Reader // stands between it and the Secrets
+	clock  clock.Clock
+	elect  bool // take part in an election; by default a replica leads
+}
+
+// start runs a replica until the test or stop ends it.
+func (b *bench) start(s setup) *replica {
+	b.Helper()
+	if s.config == nil {
+		s.config = shared.Config
+	}
+	if s.clock == nil {
+		s.clock = clock.RealClock{}
+	}
+	restConfig := rest.CopyConfig(s.config)
+	restConfig.UserAgent = b.agent
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Scheme:                        scheme(),
+		Logger:                        logr.Discard(),
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		LeaderElection:                s.elect,
+		LeaderElectionID:              "gatehouse",
+		LeaderElectionNamespace:       b.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		RetryPeriod:                   ptr.To(200 * time.Millisecond),
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:             {Namespaces: map[string]cache.Config{b.namespace: {}}},
+			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{b.namespace: {}}},
+			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{b.namespace: {}}},
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := &replica{b: b, live: NewLive(s.clock), collect: prometheus.NewRegistry()}
+	reader := mgr.GetAPIReader()
+	if s.reader != nil {
+		reader = s.reader(reader)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	if err := Setup(ctx, mgr, Dependencies{
+		Client: mgr.GetClient(), Reader: reader, Recorder: mgr.GetEventRecorder("gatehouse"), Clock: s.clock, Live: r.live,
+		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4,
+		Passes: outcome.NewMetrics(r.collect), Registerer: r.collect,
+	}); err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil && !strings.Contains(err.Error(), "leader election lost") {
+			b.Errorf("the manager ended: %v", err)
+		}
+	})
+	b.Cleanup(r.stop)
+	return r
+}
+
+// tools suffice to compile, and reach nothing.
+func tools() Tools {
+	return Tools{Registry: registry.New(registry.Options{}), Clock: clock.RealClock{}}
+}
+
+// value reads one of the replica's metrics, summed over its series.
+func (r *replica) value(name string) (sum float64) {
+	r.b.Helper()
+	families, err := r.collect.Gather()
+	if err != nil {
+		r.b.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func (r *replica) compiles() float64 { return r.value("gatehouse_executor_compiles_total") }
+
+// quiet waits until the replica has nothing to do.
+func (r *replica) quiet() {
+	r.b.Helper()
+	var last float64
+	since := time.Now()
+	eventually.Succeeds(r.b, within, func() error {
+		if now := r.value("gatehouse_reconcile_total") + r.compiles(); now != last {
+			last, since = now, time.Now()
+		}
+		if ready, awaited := r.live.Ready(); !ready {
+			return fmt.Errorf("not ready: %s", awaited)
+		}
+		if time.Since(since) < 700*time.Millisecond {
+			return fmt.Errorf("%v passes, the last %s ago", last, time.Since(since))
+		}
+		return nil
+	})
+}
+
+// serves waits until the replica serves an Executor as the check demands.
+func (r *replica) serves(name types.NamespacedName, check func(*Served) error) *Served {
+	r.b.Helper()
+	var found *Served
+	eventually.Succeeds(r.b, within, func() error {
+		if found = r.live.Served(name); found == nil {
+			return fmt.Errorf("%s is not served", name)
+		}
+		return check(found)
+	})
+	return found
+}
+
+// generation demands a build of a generation.
+func generation(n int64) func(*Served) error {
+	return func(s *Served) error {
+		if s.Compiled == nil || s.Generation != n {
+			return fmt.Errorf("generation %d serves, want %d: %s", s.Generation, n, s.Problem)
+		}
+		return nil
+	}
+}
+
+// unbuilt demands that nothing is served, and why.
+func unbuilt(why string) func(*Served) error {
+	return func(s *Served) error {
+		if s.Compiled != nil || !strings.Contains(s.Problem, why) {
+			return fmt.Errorf("built %t, problem %q, want none for %q", s.Compiled != nil, s.Problem, why)
+		}
+		return nil
+	}
+}
+
+// create makes an object that goes when the test ends.
+func (b *bench) create(object client.Object) {
+	b.Helper()
+	if err := b.client.Create(b.Context(), object); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { b.delete(object) })
+}
+
+func (b *bench) delete(object client.Object) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := client.IgnoreNotFound(b.client.Delete(ctx, object)); err != nil {
+		b.Errorf("delete %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// edit changes an object as it is now.
+func edit[T client.Object](b *bench, object T, change func(T)) {
+	b.Helper()
+	eventually.Succeeds(b.T, within, func() error {
+		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		before := object.DeepCopyObject().(T)
+		change(object)
+		return b.client.Patch(b.Context(), object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+}
+
+// newKey is a public key in PEM.
+func newKey(t testing.TB) string {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(private.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+// secret holds keys under their names.
+func (b *bench) secret(namespace, name string, data map[string]string) *corev1.Secret {
+	b.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
+	b.create(s)
+	return s
+}
+
+// byKeys is a spec that trusts keys of Secrets, each named by secret/key.
+func byKeys(scope string, keys ...string) v1alpha1.VerificationSpec {
+	verifier := &v1alpha1.CosignVerifier{TransparencyLog: v1alpha1.Ignored}
+	for i, key := range keys {
+		secret, name, _ := strings.Cut(key, "/")
+		verifier.Keys = append(verifier.Keys, v1alpha1.CosignKey{
+			Name:      fmt.Sprintf("k%d", i+1),
+			PEMSource: v1alpha1.PEMSource{Material: v1alpha1.Material{SecretRef: &v1alpha1.KeyReference{Name: secret, Key: name}}},
+		})
+	}
+	return v1alpha1.VerificationSpec{
+		Scopes:    []v1alpha1.Scope{v1alpha1.Scope(scope)},
+		Verifiers: []v1alpha1.Verifier{{Name: "builders", Cosign: verifier}},
+	}
+}
+
+// executor makes a cluster's Executor.
+func (b *bench) executor(spec v1alpha1.VerificationSpec) *v1alpha1.Executor {
+	b.Helper()
+	e := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: "executor-" + rand.String(8)}, Spec: v1alpha1.ExecutorSpec{VerificationSpec: spec}}
+	b.create(e)
+	return e
+}
+
+// reaches waits for the status of an Executor.
+func reaches(b *bench, object outcome.Object, checks ...func() error) {
+	b.Helper()
+	eventually.Succeeds(b.T, within, func() error {
+		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		for _, check := range checks {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func statusOf(object outcome.Object) *v1alpha1.ExecutorStatus { return common(object).status }
+
+// succeeds demands a good status for the present generation.
+func succeeds(object outcome.Object) func() error {
+	return func() error {
+		s := statusOf(object)
+		if !s.Succeeded || s.Error != "" || s.BriefError != "" || s.ObservedGeneration != object.GetGeneration() {
+			return fmt.Errorf("status %+v of generation %d", s, object.GetGeneration())
+		}
+		return nil
+	}
+}
+
+// fails demands a bad status for the present generation, that says why.
+func fails(object outcome.Object, texts ...string) func() error {
+	return func() error {
+		s := statusOf(object)
+		if s.Succeeded || s.ObservedGeneration != object.GetGeneration() {
+			return fmt.Errorf("status %+v of generation %d", s, object.GetGeneration())
+		}
+		for _, text := range texts {
+			if !strings.Contains(s.Error, text) {
+				return fmt.Errorf("error %q, want %q", s.Error, text)
+			}
+		}
+		return nil
+	}
+}
+
+// condition demands a condition's status and reason; no status demands that it is not there.
+func condition(object outcome.Object, kind string, status metav1.ConditionStatus, reason string) func() error {
+	return func() error {
+		for _, c := range *object.StatusConditions() {
+			if c.Type == kind {
+				if c.Status != status || c.Reason != reason {
+					return fmt.Errorf("condition %s is %s %s %q, want %s %s", kind, c.Status, c.Reason, c.Message, status, reason)
+				}
+				return nil
+			}
+		}
+		if status != "" {
+			return fmt.Errorf("there is no condition %s", kind)
+		}
+		return nil
+	}
+}

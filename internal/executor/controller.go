@@ -1,0 +1,57 @@
+package executor
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+)
+
+// controllerName is how the controller is called in metrics, events and logs.
+const controllerName = "executor"
+
+// reconciler serves Executors from this replica, whether it leads or not.
+type reconciler struct {
+	client    client.Client
+	clock     clock.Clock
+	log       logr.Logger
+	namespace string // Gatehouse's own
+	live      *Live
+	tools     Tools
+	reader    *reader
+	history   *history
+	builds    *builds
+	metrics   *metrics
+	finisher  *outcome.Finisher
+	leads     atomic.Bool
+}
+
+// Reconcile builds one Executor and serves it; the leader says in its status what came of it.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	e, err := get(ctx, r.client, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if e == nil || e.deleted {
+		r.live.Remove(request.NamespacedName)
+		r.builds.forget(request.NamespacedName)
+		if e == nil && r.leads.Load() {
+			return reconcile.Result{}, r.history.forget(ctx, request.NamespacedName)
+		}
+		return reconcile.Result{}, nil
+	}
+	a := r.attempt(ctx, e)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, ctx.Err() // what was interrupted says nothing of the Executor
+	}
+	r.live.Put(a.served)
+	if !r.leads.Load() {
+		return r.again(a)
+	}
+	return r.report(ctx, e, a)
+}

@@ -1,0 +1,169 @@
+package executor
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/image"
+)
+
+// State is what is known of who judges an image. The zero value is NotReady: what was never looked up is not unmatched.
+type State int
+
+const (
+	// NotReady: not every Executor has been attempted since the start, so nobody can tell.
+	NotReady State = iota
+	// Unmatched: no Executor has the image in scope.
+	Unmatched
+	// Audited: only Executors in mode Audit have; they satisfy nothing and enforce nothing.
+	Audited
+	// Matched: at least one Executor that enforces has.
+	Matched
+)
+
+// Match is who judges an image.
+type Match struct {
+	State State
+	// Enforced must all pass.
+	Enforced []*Served
+	// Audited report only.
+	Audited []*Served
+	// key tells matches apart that would judge differently.
+	key string
+}
+
+// Key is equal for two matches exactly if they judge by the same Executors, in the same generation, with the same trust:
+// what one of them said holds for the other.
+func (m Match) Key() string { return m.key }
+
+// Match says who judges an image in a namespace; without a namespace, the cluster's Executors alone do. Of each kind
+// those with the most specific scope count, where several have the same one all of them. Executors in mode Audit are
+// matched apart, so that one with a narrow scope takes nobody's protection away.
+func (l *Live) Match(ref image.Reference, namespace string) Match {
+	now := l.current.Load()
+	m := Match{State: Unmatched}
+	m.add(now.tables[""], ref)
+	if namespace != "" {
+		tenant := Match{}
+		tenant.add(now.tables[namespace], ref)
+		if len(tenant.Enforced) > 0 {
+			m.Enforced = insisting(m.Enforced)
+		}
+		m.Enforced = append(m.Enforced[:len(m.Enforced):len(m.Enforced)], tenant.Enforced...)
+		m.Audited = append(m.Audited[:len(m.Audited):len(m.Audited)], tenant.Audited...)
+	}
+	m.Enforced, m.Audited = l.unexpired(m.Enforced), l.unexpired(m.Audited)
+	switch {
+	case !now.ready:
+		m.State = NotReady
+	case len(m.Enforced) > 0:
+		m.State = Matched
+	case len(m.Audited) > 0:
+		m.State = Audited
+	}
+	m.key = m.fingerprint()
+	return m
+}
+
+// add finds the most specific scope in a table, for each mode.
+func (m *Match) add(t table, ref image.Reference) {
+	if len(t) == 0 {
+		return
+	}
+	var enforced, audited []*Served
+	for scope := range scopesOf(ref) {
+		var enforcing, auditing []*Served
+		for _, s := range t[scope] {
+			if s.Mode == v1alpha1.ModeAudit {
+				auditing = append(auditing, s)
+			} else {
+				enforcing = append(enforcing, s)
+			}
+		}
+		if enforced == nil {
+			enforced = enforcing
+		}
+		if audited == nil {
+			audited = auditing
+		}
+		if enforced != nil && audited != nil {
+			break
+		}
+	}
+	m.Enforced, m.Audited = append(m.Enforced, enforced...), append(m.Audited, audited...)
+}
+
+// insisting are those of the cluster's Executors that do not delegate to a namespace.
+func insisting(cluster []*Served) []*Served {
+	var kept []*Served
+	for _, s := range cluster {
+		if s.Tenancy != v1alpha1.TenancyDelegate {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// unexpired takes the build from those whose trust could not be read for too long: the set itself may not have been told
+// yet.
+func (l *Live) unexpired(all []*Served) []*Served {
+	for i, s := range all {
+		if s.Compiled == nil || s.Expires.IsZero() || l.clock.Now().Before(s.Expires) {
+			continue
+		}
+		expired := *s
+		expired.Compiled, expired.Generation = nil, 0
+		expired.Problem = "what it trusts could not be read for longer than maxStale"
+		all = append(append(all[:i:i], &expired), all[i+1:]...)
+	}
+	return all
+}
+
+// scopesOf yields every scope that a repository can be in, the most specific first.
+func scopesOf(ref image.Reference) iter.Seq[Scope] {
+	return func(yield func(Scope) bool) {
+		key := ref.RepositoryKey()
+		if key == "" || !yield(Scope{exact, key}) {
+			return
+		}
+		for end := strings.LastIndexByte(key, '/'); end >= 0; end = strings.LastIndexByte(key[:end], '/') {
+			if !yield(Scope{prefix, key[:end+1]}) {
+				return
+			}
+		}
+		host, _, _ := strings.Cut(key, "/")
+		for {
+			dot := strings.IndexByte(host, '.')
+			if dot < 0 {
+				break
+			}
+			if dot > 0 && !yield(Scope{domain, host[dot:]}) {
+				return
+			}
+			host = host[dot+1:]
+		}
+		yield(Scope{kind: everything})
+	}
+}
+
+func (m Match) fingerprint() string {
+	if m.State == NotReady || m.State == Unmatched {
+		return ""
+	}
+	h := sha256.New()
+	for _, list := range [][]*Served{m.Enforced, m.Audited} {
+		fmt.Fprintf(h, "%d;", len(list))
+		for _, s := range list {
+			inputs := "none"
+			if s.Compiled != nil {
+				inputs = s.Compiled.Inputs()
+			}
+			fmt.Fprintf(h, "%s/%s/%s=%s@%d;", s.Name.Namespace, s.Name.Name, s.UID, inputs, s.Generation)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

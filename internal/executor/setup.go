@@ -1,0 +1,128 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
+)
+
+// Dependencies are what the controller works with. All are needed.
+type Dependencies struct {
+	// Client reads from the manager's cache, which must hold the Secrets, ConfigMaps and ControllerRevisions of
+	// Namespace.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Recorder sends events.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.Clock
+	// Live is what the controller keeps.
+	Live *Live
+	// Tools are what compiled Executors work with.
+	Tools Tools
+	// Namespace is Gatehouse's own: that of what Executors refer to, and of stored specs.
+	Namespace string
+	// Resync is within what time every Executor is passed over again.
+	Resync time.Duration
+	// Workers is how many Executors are passed over at a time.
+	Workers int
+	// Passes counts the passes of all controllers.
+	Passes *outcome.Metrics
+	// Registerer gets the controller's own metrics.
+	Registerer prometheus.Registerer
+}
+
+// Setup adds the controller, its indexes and its watches to a manager. It runs on every replica; what only one may
+// write is written by the leader.
+func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	r := &reconciler{
+		client:    d.Client,
+		clock:     d.Clock,
+		log:       mgr.GetLogger().WithName(controllerName),
+		namespace: d.Namespace,
+		live:      d.Live,
+		tools:     d.Tools,
+		reader:    &reader{live: d.Reader, clock: d.Clock},
+		history:   &history{client: d.Client, live: d.Reader, namespace: d.Namespace},
+		builds:    newBuilds(),
+		metrics:   newMetrics(d.Registerer),
+		finisher: &outcome.Finisher{
+			Client:     d.Client,
+			Recorder:   d.Recorder,
+			Clock:      d.Clock,
+			Metrics:    d.Passes,
+			Controller: controllerName,
+			FieldOwner: v1alpha1.FieldOwnerExecutor,
+			Resync:     d.Resync,
+		},
+	}
+	everyReplica := false
+	term := &term{reconciler: r}
+	err := builder.ControllerManagedBy(mgr).
+		Named(controllerName).
+		Watches(&v1alpha1.Executor{}, r.executorHandler(), builder.WithPredicates(wake.Asked)).
+		Watches(&v1alpha1.NamespacedExecutor{}, r.executorHandler(), builder.WithPredicates(wake.Asked)).
+		Watches(&corev1.Secret{}, r.materialHandler(Secret), builder.WithPredicates(dataChanged)).
+		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap), builder.WithPredicates(dataChanged)).
+		WatchesRawSource(term.source()).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: d.Workers,
+			NeedLeaderElection:      &everyReplica,
+			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
+		}).
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
+			logger := r.log
+			if request != nil {
+				logger = logger.WithValues("executor", describeName(request.NamespacedName))
+			}
+			return logger
+		}).
+		Complete(outcome.Traced(controllerName, r))
+	if err != nil {
+		return fmt.Errorf("set up the %s controller: %w", controllerName, err)
+	}
+	for _, runnable := range []manager.Runnable{term, roll{r}} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("set up the %s controller: %w", controllerName, err)
+		}
+	}
+	return nil
+}
+
+// roll takes down the initial list, without which nothing is ever called unmatched. It runs on every replica.
+type roll struct{ *reconciler }
+
+// NeedLeaderElection is false.
+func (roll) NeedLeaderElection() bool { return false }
+
+// Start lists the Executors once the cache is filled.
+func (r roll) Start(ctx context.Context) error {
+	names, err := listAll(ctx, r.client)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("list the Executors: %w", err)
+	}
+	r.live.Expect(names)
+	return nil
+}

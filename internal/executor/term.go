@@ -1,0 +1,82 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// term is the time in which this process leads: it writes the status of Executors and stores their good specs.
+type term struct {
+	*reconciler
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// NeedLeaderElection is true: it starts when the process is elected.
+func (t *term) NeedLeaderElection() bool { return true }
+
+// source lets the controller be woken. Before it watches there is no need to: every first pass lies ahead.
+func (t *term) source() source.Source {
+	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queue = queue
+		return nil
+	})
+}
+
+// Start passes over every Executor as the leader, and sweeps stored specs whose Executor is gone. What it cannot do now
+// is done with the next resync, or by the next leader.
+func (t *term) Start(ctx context.Context) error {
+	t.leads.Store(true)
+	defer t.leads.Store(false)
+	names, err := listAll(ctx, t.client)
+	if err == nil {
+		t.mu.Lock()
+		queue := t.queue
+		t.mu.Unlock()
+		for _, request := range requests(names) {
+			if queue != nil {
+				queue.Add(request)
+			}
+		}
+		err = t.history.sweep(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Error(err, "not every stored spec of an Executor that is gone was deleted; the next leader tries again")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// sweep deletes stored specs of Executors that are gone, or have been created anew since. It asks the API server itself:
+// what a cache does not have yet is not gone.
+func (h *history) sweep(ctx context.Context) error {
+	stored := &appsv1.ControllerRevisionList{}
+	if err := h.client.List(ctx, stored, client.InNamespace(h.namespace), client.HasLabels{v1alpha1.LabelExecutorUID}); err != nil {
+		return fmt.Errorf("list stored specs: %w", err)
+	}
+	var gone []appsv1.ControllerRevision
+	for _, s := range stored.Items {
+		namespace, name, _ := strings.Cut(s.Annotations[v1alpha1.AnnotationExecutor], "/")
+		owner, err := get(ctx, h.live, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return fmt.Errorf("see whether the owner of ControllerRevision %s/%s is gone: %w", s.Namespace, s.Name, err)
+		}
+		if owner == nil || string(owner.UID) != s.Labels[v1alpha1.LabelExecutorUID] {
+			gone = append(gone, s)
+		}
+	}
+	return h.delete(ctx, gone)
+}

@@ -1,0 +1,90 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// dataChanged passes changes of what a Secret or a ConfigMap holds.
+var dataChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		switch before := e.ObjectOld.(type) {
+		case *corev1.Secret:
+			now, ok := e.ObjectNew.(*corev1.Secret)
+			return !ok || before.Type != now.Type || !equality.Semantic.DeepEqual(before.Data, now.Data)
+		case *corev1.ConfigMap:
+			now, ok := e.ObjectNew.(*corev1.ConfigMap)
+			return !ok || !maps.Equal(before.Data, now.Data) || !equality.Semantic.DeepEqual(before.BinaryData, now.BinaryData)
+		}
+		return true
+	},
+}
+
+// materialHandler wakes the Executors that use a Secret or a ConfigMap: by what their specs name, and by what their
+// builds were made of.
+func (r *reconciler) materialHandler(kind RefKind) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
+		ref := Ref{kind, object.GetName()}
+		namespaces := []string{object.GetNamespace()}
+		if object.GetNamespace() == r.namespace {
+			namespaces = append(namespaces, "")
+		}
+		var woken []reconcile.Request
+		for _, namespace := range namespaces {
+			names, err := indexed(ctx, r.client, namespace, indexRefs, ref.indexKey())
+			if err != nil {
+				// A read from the cache fails only before it is filled; then every Executor has its first pass ahead.
+				log.FromContext(ctx).Error(err, "cannot find the Executors that a change concerns", "object", object.GetName())
+			}
+			woken = append(woken, requests(names)...)
+			woken = append(woken, requests(r.builds.users(namespace, ref))...)
+		}
+		return woken
+	})
+}
+
+// executorHandler wakes an Executor, and those that share a scope with it, before or now.
+func (r *reconciler) executorHandler() handler.EventHandler {
+	wake := func(ctx context.Context, q queue, objects ...client.Object) {
+		for _, object := range objects {
+			e := common(object)
+			if e == nil {
+				continue
+			}
+			q.Add(reconcile.Request{NamespacedName: e.name()})
+			scopes, _ := ParseScopes(e.Spec.Scopes) // what is malformed is shared with nobody
+			others, err := rivals(ctx, r.client, e.name(), scopes)
+			if err != nil {
+				log.FromContext(ctx).Error(err, "cannot find the Executors that share a scope", "executor", e.name())
+			}
+			for _, names := range others {
+				for _, request := range requests(names) {
+					q.Add(request)
+				}
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+	}
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
