@@ -13,19 +13,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 )
 
-const (
-	// quiet is how long a gateway that is under way writes no status only to say that more of it is there: a move that is
-	// over within it is three requests, one to record, one to apply, one that says it has arrived. What gets worse, and
-	// that it is stuck, is said at once.
-	quiet = 30 * time.Second
-	// behindRetry is how soon a pass whose cache was behind looks again.
-	behindRetry = 20 * time.Millisecond
-)
+// quiet is how long a gateway that is under way writes no status only to say that more of it is there: a move that is over
+// within it is three requests, one to record, one to apply, one that says it has arrived. What gets worse, and that it is
+// stuck, is said at once.
+const quiet = 30 * time.Second
 
 // finish ends a pass: one conditional status write, if something differs that is worth one, and the next wake-up.
 func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconcile.Result, error) {
 	if errors.Is(err, errBehind) {
-		return reconcile.Result{RequeueAfter: behindRetry}, nil
+		return reconcile.Result{RequeueAfter: r.memory.again(work)}, nil
 	}
 	var waits *errWaiting
 	if errors.As(err, &waits) {

@@ -27,7 +27,7 @@ type recollection struct {
 	status   string // version of the gateway after its status was written
 	versions map[id]string
 	marks    marks
-	// behind is since when no view was as new as what is remembered.
+	// behind is since when no view was as new as what is remembered or stored.
 	behind time.Time
 }
 
@@ -61,17 +61,12 @@ func (m *memory) recall(work *work) error {
 	defer m.mu.Unlock()
 	known := m.of(work)
 	if known.newerThan(work) {
-		switch now := m.clock.Now(); {
-		case known.behind.IsZero():
-			known.behind = now
-			return errBehind
-		case now.Sub(known.behind) < maxBehind:
+		if known.behind.IsZero() || m.clock.Since(known.behind) < maxBehind {
 			return errBehind
 		}
 		delete(m.gateways, client.ObjectKeyFromObject(work.gateway))
 		return nil
 	}
-	known.behind = time.Time{}
 	for key := range known.versions {
 		if _, found := work.live[key]; found {
 			delete(known.versions, key)
@@ -117,11 +112,30 @@ func (m *memory) gone(work *work, key id) {
 	delete(known.marks, key)
 }
 
-// wrote remembers the version of the gateway after a write of its status.
+// wrote remembers the version of the gateway after a pass, which may have written its status.
 func (m *memory) wrote(work *work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(work).status = work.gateway.ResourceVersion
+	known := m.of(work)
+	known.status, known.behind = work.gateway.ResourceVersion, time.Time{}
+}
+
+const (
+	// A cache that is behind is looked at again soon, and the longer it lags the more rarely: it is a sign of an API server
+	// that has enough to do.
+	leastBehindRetry = 20 * time.Millisecond
+	mostBehindRetry  = time.Second
+)
+
+// again is in what time a gateway is to be looked at again whose view is behind.
+func (m *memory) again(work *work) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, now := m.of(work), m.clock.Now()
+	if known.behind.IsZero() {
+		known.behind = now
+	}
+	return max(leastBehindRetry, min(now.Sub(known.behind)/4, mostBehindRetry))
 }
 
 // older compares versions of one object; what cannot be compared is not older.

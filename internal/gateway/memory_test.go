@@ -85,6 +85,7 @@ func TestAMemoryThatNothingCatchesUpWithIsWrong(t *testing.T) {
 	if err := m.recall(view("a", "7", "")); !errors.Is(err, errBehind) {
 		t.Fatalf("%v", err)
 	}
+	m.again(view("a", "7", ""))
 	now.SetTime(now.Now().Add(maxBehind - time.Second))
 	if err := m.recall(view("a", "8", "")); !errors.Is(err, errBehind) {
 		t.Fatalf("gave up early: %v", err)
@@ -95,5 +96,26 @@ func TestAMemoryThatNothingCatchesUpWithIsWrong(t *testing.T) {
 	}
 	if err := m.recall(view("a", "9", "")); err != nil {
 		t.Errorf("remembered again: %v", err)
+	}
+}
+
+// Fails when a cache that is far behind is looked at as often as one that is about to catch up.
+func TestTheLongerACacheLagsTheMoreRarelyItIsLookedAt(t *testing.T) {
+	now := testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0))
+	m, looks := newMemory(now), 0
+	for lag := time.Duration(0); lag < 10*time.Second; looks++ {
+		wait := m.again(view("a", "7", ""))
+		if wait < leastBehindRetry || wait > max(leastBehindRetry, lag/4) || wait > mostBehindRetry {
+			t.Fatalf("after %s it waits %s", lag, wait)
+		}
+		lag += wait
+		now.SetTime(now.Now().Add(wait))
+	}
+	if looks > 30 {
+		t.Errorf("looked %d times within ten seconds", looks)
+	}
+	m.wrote(view("a", "8", ""))
+	if wait := m.again(view("a", "8", "")); wait != leastBehindRetry {
+		t.Errorf("after it has caught up it waits %s", wait)
 	}
 }

@@ -43,8 +43,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if !release.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil // its gateways keep running and say so
 	}
-	if r.memory.behind(release) {
-		return reconcile.Result{RequeueAfter: behindRetry}, nil
+	if again, behind := r.memory.behind(release); behind {
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	version := release.ResourceVersion
 	pass := r.finisher.Begin(release)

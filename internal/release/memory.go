@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// behindRetry is how soon a pass whose cache was behind looks again.
-	behindRetry = 5 * time.Millisecond
+	// A cache that is behind is looked at again soon, and the longer it lags the more rarely: it is a sign of an API server
+	// that has enough to do.
+	leastBehindRetry = 5 * time.Millisecond
+	mostBehindRetry  = time.Second
 	// maxBehind is how long a cache may be behind. What is remembered longer than that is wrong: the API server's store
 	// was set back, and its versions begin anew.
 	maxBehind = 30 * time.Second
@@ -38,20 +40,21 @@ func newMemory(clock clock.PassiveClock) *memory {
 	return &memory{clock: clock, releases: map[string]written{}}
 }
 
-// behind says whether a release was written in a version that this view of it does not have.
-func (m *memory) behind(seen *v1alpha1.GatewayRelease) bool {
+// behind says whether a release was written in a version that this view of it does not have: then in what time to look
+// again.
+func (m *memory) behind(seen *v1alpha1.GatewayRelease) (again time.Duration, behind bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, found := m.releases[seen.Name]
 	if !found {
-		return false
+		return 0, false
 	}
 	order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, last.version)
-	if last.uid == seen.UID && err == nil && order < 0 && m.clock.Since(last.at) < maxBehind {
-		return true
+	if lag := m.clock.Since(last.at); last.uid == seen.UID && err == nil && order < 0 && lag < maxBehind {
+		return max(leastBehindRetry, min(lag/4, mostBehindRetry)), true
 	}
 	delete(m.releases, seen.Name)
-	return false
+	return 0, false
 }
 
 // wrote remembers the version of a release after its status was written.

@@ -19,23 +19,25 @@ func TestAViewIsBehindUntilItHasTheLastWrite(t *testing.T) {
 		seen   *v1alpha1.GatewayRelease
 		later  time.Duration
 		behind bool
+		again  time.Duration
 	}{
-		"an older version":                          {stored("a", "1", "9"), 0, true},
-		"the version that was written":              {stored("a", "1", "10"), 0, false},
-		"a newer version":                           {stored("a", "1", "11"), 0, false},
-		"another release":                           {stored("b", "2", "9"), 0, false},
-		"a successor of the same name":              {stored("a", "2", "9"), 0, false},
-		"an older version long after: a restore":    {stored("a", "1", "9"), maxBehind, false},
-		"a version that cannot be compared":         {stored("a", "1", "x"), 0, false},
-		"an older version a moment before too long": {stored("a", "1", "9"), maxBehind - 1, true},
+		"an older version":                          {stored("a", "1", "9"), 0, true, leastBehindRetry},
+		"an older version after a while":            {stored("a", "1", "9"), 2 * time.Second, true, time.Second / 2},
+		"the version that was written":              {stored("a", "1", "10"), 0, false, 0},
+		"a newer version":                           {stored("a", "1", "11"), 0, false, 0},
+		"another release":                           {stored("b", "2", "9"), 0, false, 0},
+		"a successor of the same name":              {stored("a", "2", "9"), 0, false, 0},
+		"an older version long after: a restore":    {stored("a", "1", "9"), maxBehind, false, 0},
+		"a version that cannot be compared":         {stored("a", "1", "x"), 0, false, 0},
+		"an older version a moment before too long": {stored("a", "1", "9"), maxBehind - 1, true, mostBehindRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 			m := newMemory(clock)
 			m.wrote(stored("a", "1", "10"))
 			clock.SetTime(clock.Now().Add(test.later))
-			if got := m.behind(test.seen); got != test.behind {
-				t.Errorf("behind: %v", got)
+			if again, got := m.behind(test.seen); got != test.behind || again != test.again {
+				t.Errorf("behind: %v, to be looked at again in %s", got, again)
 			}
 		})
 	}
@@ -43,7 +45,7 @@ func TestAViewIsBehindUntilItHasTheLastWrite(t *testing.T) {
 		m := newMemory(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
 		m.wrote(stored("a", "1", "10"))
 		m.forget("a")
-		if m.behind(stored("a", "1", "9")) {
+		if _, behind := m.behind(stored("a", "1", "9")); behind {
 			t.Error("behind")
 		}
 	})
