@@ -63,6 +63,9 @@ func (a adverse) begin(t *testing.T, l *lane, leader *replica) (end func()) {
 // do is to change anything once more.
 func (a adverse) needless(s scenario, got, want map[string]sent) error {
 	return needless(got, want, func(key string, got, want sent) string {
+		if got.made > 0 && want.times == 0 {
+			return "never without " + a.name
+		}
 		if !s.loose && got.changed > want.changed && !strings.Contains(key, "/status") {
 			return fmt.Sprintf("changed %d times, without %s %d", got.changed, a.name, want.changed)
 		}
