@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
@@ -38,6 +40,8 @@ type Registry struct {
 	tls     bool
 	names   []string
 	pushed  atomic.Int64
+	native  bool          // the content serves what there is of a referrers API
+	rtt     time.Duration // is waited before each answer
 
 	mu          sync.Mutex
 	server      *httptest.Server // nil while down
@@ -45,11 +49,12 @@ type Registry struct {
 	faults      []scopedFault
 	requests    []Request
 	connections int
+	referrers   referrers
 }
 
 // Request is one that a registry got.
 type Request struct {
-	Method, Host, Path, Authorization string
+	Method, Host, Path, Query, Authorization string
 }
 
 // Option of Start.
@@ -80,6 +85,14 @@ func WithRealm(url string) Option {
 	return func(r *Registry) { r.auth.realm = url }
 }
 
+// WithContent serves another registry than that of go-containerregistry.
+func WithContent(content http.Handler) Option {
+	return func(r *Registry) { r.content, r.native = content, true }
+}
+
+// WithRoundTrip lets each answer wait as if the registry were so far away.
+func WithRoundTrip(rtt time.Duration) Option { return func(r *Registry) { r.rtt = rtt } }
+
 // Start runs a registry until the test ends.
 func Start(tb testing.TB, options ...Option) *Registry {
 	tb.Helper()
@@ -87,7 +100,13 @@ func Start(tb testing.TB, options ...Option) *Registry {
 	for _, option := range options {
 		option(r)
 	}
-	r.handler = r.counted(r.faulty(r.authenticated(r.content)))
+	if r.native {
+		r.referrers.off = true
+	} else {
+		r.referrers.known = map[string][]ocispec.Descriptor{}
+		r.content = r.referring(r.content)
+	}
+	r.handler = r.counted(r.distant(r.faulty(r.authenticated(r.content))))
 	r.serve(tb, "127.0.0.1:0")
 	tb.Cleanup(r.Down)
 	return r
@@ -245,11 +264,33 @@ func (r *Registry) Connections() int {
 	return r.connections
 }
 
+// Forget forgets the requests so far.
+func (r *Registry) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = nil
+}
+
+func (r *Registry) distant(next http.Handler) http.Handler {
+	if r.rtt == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		arrived := time.NewTimer(r.rtt)
+		defer arrived.Stop()
+		select {
+		case <-arrived.C:
+			next.ServeHTTP(w, req)
+		case <-req.Context().Done():
+		}
+	})
+}
+
 func (r *Registry) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.requests = append(r.requests, Request{
-			Method: req.Method, Host: req.Host, Path: req.URL.Path, Authorization: req.Header.Get("Authorization"),
+			Method: req.Method, Host: req.Host, Path: req.URL.Path, Query: req.URL.RawQuery, Authorization: req.Header.Get("Authorization"),
 		})
 		r.mu.Unlock()
 		next.ServeHTTP(w, req)
