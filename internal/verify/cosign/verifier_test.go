@@ -121,3 +121,32 @@ func TestIdentityMatching(t *testing.T) {
 		})
 	}
 }
+
+// Entries of version 2 of Rekor prove that they are in the log and state no time:
+// a keyless signature then needs a time stamp, which counts also where none is
+// required.
+func TestLogEntriesWithoutATime(t *testing.T) {
+	w := theWorld()
+	config := Config{Identities: []Identity{{Issuer: issuer, Subject: workflow}}, TransparencyLog: Required}
+	verifier := trust(t, config)
+	config.Timestamps = Required
+	both := trust(t, config)
+	for _, form := range forms[2:] {
+		t.Run(form.name, func(t *testing.T) {
+			signer := keyless()
+			signer.Tiles = true
+			passes(t, verifier, form.sign(signer), signer.Identity.Signer())
+			passes(t, both, form.sign(signer), signer.Identity.Signer())
+			signer.Unstamped = true
+			fails(t, verifier, form.sign(signer), verify.ReasonNoTimestamp, "it has no time stamp, and its log entry states no time")
+			foreign := keyless()
+			foreign.Tiles, foreign.Sigstore = true, w.foreign
+			fails(t, verifier, form.sign(foreign), verify.ReasonUntrustedSigner, "leads to no certificate authority")
+			for _, key := range []*signing.Key{w.key, w.keys[signing.RSA2048]} {
+				byKey := trust(t, Config{Keys: keysOf(w.other, key), TransparencyLog: Required})
+				passes(t, byKey, form.sign(&signing.Signer{Key: key, Sigstore: w.sigstore, Tiles: true}), key.Signer())
+				fails(t, byKey, form.sign(&signing.Signer{Key: key, Sigstore: w.foreign, Tiles: true}), verify.ReasonNotLogged, "is not signed by a log of the trust root")
+			}
+		})
+	}
+}

@@ -48,10 +48,17 @@ func (s *Signer) SignStatement(statement []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if made.signature, err = made.key.sign(dsse.PAE(statementType, statement), false); err != nil {
+	signedBytes := dsse.PAE(statementType, statement)
+	if made.signature, err = made.key.sign(signedBytes, made.logs() && s.Tiles); err != nil {
 		return nil, err
 	}
-	if made.logs() {
+	switch {
+	case made.logs() && s.Tiles:
+		made.entry, err = s.Sigstore.enterTiles(signedBytes, made.signature, made.key.Private.Public(), made.certificate)
+		if err != nil {
+			return nil, err
+		}
+	case made.logs():
 		envelope, err := json.Marshal(dsse.Envelope{
 			PayloadType: statementType,
 			Payload:     base64.StdEncoding.EncodeToString(statement),

@@ -26,6 +26,9 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
+// logOrigin is how the log calls itself; it is the host of its URL.
+const logOrigin = "rekor.example.com"
+
 // logMessage enters the signature of a message into the log: verifier is the PEM
 // of the key or of the certificate.
 func (s *Sigstore) logMessage(message, signed, verifier []byte, hash crypto.Hash, at time.Time) (*protorekor.TransparencyLogEntry, error) {
@@ -82,7 +85,7 @@ func (s *Sigstore) enter(kind, version string, properties types.ArtifactProperti
 	if err != nil {
 		return nil, err
 	}
-	checkpoint, err := rekorutil.CreateAndSignCheckpoint(ctx, "rekor.example.com", 1, 1, leaf[:], signer)
+	checkpoint, err := rekorutil.CreateAndSignCheckpoint(ctx, logOrigin, 1, 1, leaf[:], signer)
 	if err != nil {
 		return nil, err
 	}

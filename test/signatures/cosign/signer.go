@@ -35,6 +35,9 @@ type Signer struct {
 	// stamp, and UnloggedCertificate the certificate log's promise in the
 	// certificate.
 	Unlogged, Unstamped, UnloggedCertificate bool
+	// Tiles logs a bundle as version 2 of Rekor does, whose entries state no
+	// time.
+	Tiles bool
 	// Time is when it is signed; zero is now. Issued is when the certificate
 	// was issued; zero is Time.
 	Time, Issued time.Time
@@ -81,7 +84,7 @@ func (s *Signer) Sign(payload []byte) (*Signature, error) {
 		signature.Annotations[AnnotationChain] = string(append(
 			encode(s.Sigstore.intermediate), encode(s.Sigstore.root)...))
 	}
-	if made.entry != nil {
+	if made.entry.GetInclusionPromise() != nil {
 		bundle, err := json.Marshal(map[string]any{
 			"SignedEntryTimestamp": made.entry.InclusionPromise.SignedEntryTimestamp,
 			"Payload":              payloadOf(made.entry),
@@ -151,11 +154,14 @@ func (m *signing) signMessage(message []byte) (err error) {
 	if m.signature, err = m.key.sign(message, m.logs()); err != nil {
 		return err
 	}
-	if m.logs() {
+	switch {
+	case m.logs() && m.signer.Tiles:
+		m.entry, err = m.signer.Sigstore.enterTiles(message, m.signature, m.key.Private.Public(), m.certificate)
+	case m.logs():
 		m.entry, err = m.signer.Sigstore.logMessage(message, m.signature, m.verifier(), m.key.hash(), m.at)
-		if err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	return m.timestamp()
 }

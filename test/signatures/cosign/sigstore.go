@@ -112,7 +112,7 @@ func (s *Sigstore) TrustRoot() ([]byte, error) {
 func (s *Sigstore) TrustRootWith(log, timestamps bool) ([]byte, error) {
 	logs, authorities := map[string]*root.TransparencyLog{}, []root.TimestampingAuthority{}
 	if log {
-		logs = s.trustedLog("https://rekor.example.com", s.log)
+		logs = s.trustedLog("https://"+logOrigin, s.log)
 	}
 	if timestamps {
 		authorities = append(authorities, &root.SigstoreTimestampingAuthority{
