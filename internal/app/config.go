@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -46,6 +47,8 @@ type Config struct {
 	RegistryAllowLoopback bool
 	RegistryAllowPrivate  bool
 	RegistryDeny          []string
+	// OCILayoutRoot is the folder that the stores of kind ociLayout are under; empty allows none.
+	OCILayoutRoot string
 
 	// LogLevel is debug, info, warn or error; LogFormat is json or text.
 	LogLevel  string
@@ -71,6 +74,7 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.RegistryAllowLoopback, "registry-allow-loopback", false, "let registries be at loopback addresses, which are this process's own machine: for development")
 	flags.BoolVar(&c.RegistryAllowPrivate, "registry-allow-private", false, "let registries be at addresses of private networks: 10/8, 172.16/12, 192.168/16, 100.64/10, fc00::/7")
 	flags.StringSliceVar(&c.RegistryDeny, "registry-deny", nil, "prefixes at which nothing is dialled for registries, whatever else is allowed, for example 10.96.0.0/12 for the services of the cluster; link-local, metadata and API server addresses never are")
+	flags.StringVar(&c.OCILayoutRoot, "oci-layout-root", "", "absolute path of the folder that Executors' stores of kind ociLayout are under, the same on every replica; without it such a store is refused")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&c.LogFormat, "log-format", "json", "json or text")
 }
@@ -95,6 +99,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Resync < time.Second {
 		errs = append(errs, fmt.Errorf("--resync %s must be at least 1s", c.Resync))
+	}
+	if c.OCILayoutRoot != "" && !filepath.IsAbs(c.OCILayoutRoot) {
+		errs = append(errs, fmt.Errorf("--oci-layout-root %q must be an absolute path", c.OCILayoutRoot))
 	}
 	for _, text := range c.RegistryDeny {
 		if _, err := netip.ParsePrefix(text); err != nil {

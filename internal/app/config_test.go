@@ -35,6 +35,8 @@ func TestConfigurationIsCheckedBeforeAnythingStarts(t *testing.T) {
 		{[]string{"--kube-api-qps=0"}, "--kube-api-qps 0"},
 		{[]string{"--workers=0"}, "--workers 0 must be from 1 to 256"},
 		{[]string{"--resync=1ms"}, "--resync 1ms must be at least 1s"},
+		{[]string{"--oci-layout-root=mirror"}, `--oci-layout-root "mirror" must be an absolute path`},
+		{[]string{"--oci-layout-root=/var/mirror"}, ""},
 		{[]string{"--log-level=loud"}, `--log-level "loud": write debug, info, warn or error`},
 		{[]string{"--log-format=xml"}, `--log-format "xml": write json or text`},
 	}

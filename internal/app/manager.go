@@ -21,10 +21,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/gateway"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/release"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/notation"
 )
 
 // UserAgent is how the manager introduces itself to the API server.
@@ -188,6 +190,28 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		return fmt.Errorf("set up the registry pool: %w", err)
 	}
 	passes := outcome.NewMetrics(collected)
+	live := executor.NewLive(realClock)
+	p.ready.live.Store(live)
+	if err := executor.Setup(ctx, mgr, executor.Dependencies{
+		Client:   mgr.GetClient(),
+		Reader:   mgr.GetAPIReader(),
+		Recorder: mgr.GetEventRecorder("gatehouse-executor"),
+		Clock:    realClock,
+		Live:     live,
+		Tools: executor.Tools{
+			Registry:    registries,
+			LayoutRoot:  p.config.OCILayoutRoot,
+			Revocations: notation.NewCache(notation.CacheOptions{}),
+			Clock:       realClock,
+		},
+		Namespace:  p.config.Namespace,
+		Resync:     p.config.Resync,
+		Workers:    8,
+		Passes:     passes,
+		Registerer: collected,
+	}); err != nil {
+		return err
+	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client:     mgr.GetClient(),
 		Live:       mgr.GetAPIReader(),

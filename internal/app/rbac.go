@@ -3,8 +3,8 @@ package app
 // What the manager may do, and nothing beyond it. `make generate` turns these lines into config/rbac/role.yaml.
 //
 // People own specs: of its own kinds the manager writes status alone.
-// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases;gatewayinstances;gatewayprofiles,verbs=get;list;watch
-// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/status;gatewayinstances/status,verbs=get;patch
+// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases;gatewayinstances;gatewayprofiles;executors;namespacedexecutors,verbs=get;list;watch
+// +kubebuilder:rbac:groups=gatehouse.dev,resources=gatewayreleases/status;gatewayinstances/status;executors/status;namespacedexecutors/status,verbs=get;patch
 //
 // What a gateway consists of.
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
@@ -17,7 +17,7 @@ package app
 // +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
 //
-// In Gatehouse's own namespace: credentials and trust that releases refer to, revisions, and the lease.
+// In Gatehouse's own namespace: credentials and trust that releases and Executors refer to, revisions, and the lease.
 // +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatehouse-system,resources=leases,verbs=get;create;update

@@ -14,18 +14,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 )
 
 // readiness is what /readyz answers. It outlives the managers that a process runs one after the other.
 type readiness struct {
 	synced  atomic.Bool
 	watches *watches
+	live    atomic.Pointer[executor.Live] // of the manager that runs now
 }
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if !r.synced.Load() {
 		http.Error(w, "the caches are not filled yet", http.StatusServiceUnavailable)
 		return
+	}
+	if live := r.live.Load(); live != nil {
+		if ready, awaited := live.Ready(); !ready {
+			http.Error(w, "Executors: "+awaited, http.StatusServiceUnavailable)
+			return
+		}
 	}
 	if stale := r.watches.stale(); stale != "" {
 		http.Error(w, stale, http.StatusServiceUnavailable)

@@ -105,7 +105,7 @@ func (l *Live) Ready() (bool, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.outstanding == nil {
-		return false, "the Executors are not listed yet"
+		return false, "not listed yet"
 	}
 	names := make([]string, 0, len(l.outstanding))
 	for name := range l.outstanding {
