@@ -15,6 +15,9 @@ const (
 	ConditionAccepted = "Accepted"
 	// ConditionResolved of a release says whether its image has been resolved to a digest.
 	ConditionResolved = "Resolved"
+	// ConditionVerified of a release says by whom its images are vouched for, or why not. It is absent when verification
+	// is Disabled.
+	ConditionVerified = "Verified"
 
 	// ConditionSharedScope of an Executor is True while another of its kind has one of its scopes too.
 	ConditionSharedScope = "SharedScope"
@@ -33,6 +36,13 @@ const (
 	ReasonRegistryUnavailable = "RegistryUnavailable"
 	ReasonNotAccepted         = "NotAccepted"
 	ReasonForeignRevision     = "ForeignRevision"
+	ReasonVerifying           = "Verifying"
+	ReasonVerified            = "Verified"
+	ReasonVerificationFailed  = "VerificationFailed"
+	ReasonNoExecutor          = "NoExecutor"
+	ReasonNoLongerVerified    = "NoLongerVerified"
+	ReasonCannotVerify        = "CannotVerify"
+	ReasonNotRequired         = "NotRequired"
 	ReasonRolloutStarted      = "RolloutStarted"
 	ReasonRolloutProgressing  = "RolloutProgressing"
 	ReasonRolloutPaused       = "RolloutPaused"

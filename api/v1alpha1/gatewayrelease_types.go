@@ -41,13 +41,19 @@ type GatewayReleaseList struct {
 	Items           []GatewayRelease `json:"items"`
 }
 
-// Verification says what a release requires of its image's signatures.
+// Verification says what a release requires of the signatures of its images.
 //
-// +kubebuilder:validation:Enum=Disabled
+// +kubebuilder:validation:Enum=Required;IfConfigured;Disabled
 type Verification string
 
-// VerificationDisabled asks for no signature.
-const VerificationDisabled Verification = "Disabled"
+const (
+	// VerificationRequired gives no gateway an image that no Executor has in scope, or that does not pass one that has.
+	VerificationRequired Verification = "Required"
+	// VerificationIfConfigured gives no gateway an image that does not pass an Executor that has it in scope.
+	VerificationIfConfigured Verification = "IfConfigured"
+	// VerificationDisabled asks for no signature.
+	VerificationDisabled Verification = "Disabled"
+)
 
 // GatewayReleaseSpec is what a person asks of a release.
 type GatewayReleaseSpec struct {
@@ -63,9 +69,13 @@ type GatewayReleaseSpec struct {
 	// +required
 	ProfileRef ProfileReference `json:"profileRef"`
 
-	// What is required of the image's signatures. Disabled requires nothing, and must be written.
-	// +required
-	Verification Verification `json:"verification"`
+	// What is required of the signatures of every image: the release's, and those of the profile's template. Required: an
+	// Executor has it in scope, and it passes. IfConfigured: it passes, if an Executor has it in scope. Disabled: nothing.
+	// What does not verify any more, because an Executor, its keys or its scopes have changed, is given to no further
+	// gateway; what runs keeps running. Default Required.
+	// +optional
+	// +kubebuilder:default=Required
+	Verification Verification `json:"verification,omitempty"`
 
 	// How the registry is reached to resolve the image.
 	// +optional
@@ -198,8 +208,8 @@ type GatewayReleaseStatus struct {
 	// The generation of the spec that this status was computed from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// In one line: "Available", or "Invalid: <reason>"; "Resolving" only before the first verdict of a generation,
-	// followed by ": <reason>" while a registry does not answer.
+	// In one line: "Available", or "Invalid: <reason>", or "Unverified: <reason>"; "Resolving" or "Verifying" only before
+	// the first verdict of a generation, followed by ": <reason>" while that cannot be reached.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
@@ -214,7 +224,7 @@ type GatewayReleaseStatus struct {
 	// Where the fleet is on its way.
 	// +optional
 	Rollout *RolloutStatus `json:"rollout,omitempty"`
-	// Accepted, Resolved, Ready, and Reconciling and Stalled while they are true.
+	// Accepted, Resolved, Verified unless verification is Disabled, Ready, and Reconciling and Stalled while they are true.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

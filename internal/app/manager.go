@@ -181,6 +181,9 @@ func (p *process) once(ctx context.Context) error {
 	return err
 }
 
+// maxVerdictAge is how old a positive verdict on an image of a release may be before it is made anew.
+const maxVerdictAge = time.Hour
+
 // controllers adds every controller to the manager.
 func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected prometheus.Registerer) error {
 	realClock := clock.RealClock{}
@@ -213,16 +216,18 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		return err
 	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
-		Client:     mgr.GetClient(),
-		Live:       mgr.GetAPIReader(),
-		Recorder:   mgr.GetEventRecorder("gatehouse-release"),
-		Clock:      realClock,
-		Pool:       pool,
-		Namespace:  p.config.Namespace,
-		Resync:     p.config.Resync,
-		Workers:    4,
-		Passes:     passes,
-		Registerer: collected,
+		Client:        mgr.GetClient(),
+		Live:          mgr.GetAPIReader(),
+		Recorder:      mgr.GetEventRecorder("gatehouse-release"),
+		Clock:         realClock,
+		Pool:          pool,
+		Executors:     live,
+		MaxVerdictAge: maxVerdictAge,
+		Namespace:     p.config.Namespace,
+		Resync:        p.config.Resync,
+		Workers:       4,
+		Passes:        passes,
+		Registerer:    collected,
 	}); err != nil {
 		return err
 	}

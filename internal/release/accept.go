@@ -19,6 +19,15 @@ type candidate struct {
 	profile   v1alpha1.GatewayProfileSpec
 }
 
+// revision is what the candidate is with the digest that its reference names.
+func (c candidate) revision(release *v1alpha1.GatewayRelease, digest image.Digest) (revision.Revision, error) {
+	made, err := revision.New(release.Name, c.reference.WithDigest(digest), c.reference.Tag(), c.profile)
+	if err != nil {
+		return revision.Revision{}, outcome.Terminal(v1alpha1.ReasonInvalidProfile, fmt.Errorf("profile %s: %w", release.Spec.ProfileRef.Name, err))
+	}
+	return made, nil
+}
+
 // accept reads the spec and its profile. What is wrong with them is terminal: an edit of either wakes the release.
 func (r *reconciler) accept(ctx context.Context, release *v1alpha1.GatewayRelease) (candidate, error) {
 	reference, err := image.Parse(release.Spec.Image)

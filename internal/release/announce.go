@@ -12,6 +12,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 )
 
+// announceVerdict makes the events of a verdict that has changed, but for those that come with Stalled.
+func announceVerdict(pass *outcome.Pass, now, before v1alpha1.GatewayReleaseStatus) {
+	verdict := meta.FindStatusCondition(now.Conditions, v1alpha1.ConditionVerified)
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionVerified)
+	if verdict == nil || was != nil && was.Reason == verdict.Reason {
+		return
+	}
+	switch verdict.Reason {
+	case v1alpha1.ReasonVerified, v1alpha1.ReasonNotRequired:
+		pass.Event(corev1.EventTypeNormal, verdict.Reason, verdict.Message)
+	case v1alpha1.ReasonCannotVerify:
+		pass.Event(corev1.EventTypeWarning, verdict.Reason, verdict.Message)
+	}
+}
+
 // announce makes the events and log lines of what this pass changed. The events of a refusal, of a failed and of a
 // complete rollout come with their conditions.
 func announce(ctx context.Context, pass *outcome.Pass, release *v1alpha1.GatewayRelease, before v1alpha1.GatewayReleaseStatus) {
@@ -26,6 +41,7 @@ func announce(ctx context.Context, pass *outcome.Pass, release *v1alpha1.Gateway
 	if trouble != nil && trouble.Reason == v1alpha1.ReasonRegistryUnavailable && (was == nil || was.Reason != trouble.Reason) {
 		pass.Event(corev1.EventTypeWarning, trouble.Reason, trouble.Message)
 	}
+	announceVerdict(pass, now, before)
 	if now.Summary != before.Summary {
 		logger.Info("release assessed", "summary", now.Summary)
 	}

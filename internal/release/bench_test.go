@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/release"
@@ -60,6 +62,8 @@ type bench struct {
 	agent     string          // of the controller under test
 	broken    map[string]bool // images on which gateways never become Ready
 	deaf      bool            // gateways report, but take nothing
+	// maxVerdictAge of the controller under test; default an hour.
+	maxVerdictAge time.Duration
 }
 
 func newBench(t *testing.T) *bench {
@@ -125,22 +129,32 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	if err != nil {
 		b.Fatal(err)
 	}
-	pool := registry.NewPool(registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}}), registry.PoolOptions{
+	registries := registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}})
+	pool := registry.NewPool(registries, registry.PoolOptions{
 		BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond,
 	})
 	if err := mgr.Add(pool); err != nil {
 		b.Fatal(err)
 	}
 	c := &controller{b: b, passes: prometheus.NewRegistry()}
+	passes := outcome.NewMetrics(c.passes)
 	writer := mgr.GetClient()
 	for _, w := range wrap {
 		writer = w(writer)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
+	live := executor.NewLive(clock.RealClock{})
+	if err := executor.Setup(ctx, mgr, executor.Dependencies{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
+		Clock: clock.RealClock{}, Live: live, Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
+		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: c.passes,
+	}); err != nil {
+		b.Fatal(err)
+	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client: writer, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
-		Clock: clock.RealClock{}, Pool: pool, Namespace: b.namespace, Resync: time.Hour, Workers: 2,
-		Passes: outcome.NewMetrics(c.passes), Registerer: c.passes,
+		Clock: clock.RealClock{}, Pool: pool, Executors: live, MaxVerdictAge: cmp.Or(b.maxVerdictAge, time.Hour),
+		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Passes: passes, Registerer: c.passes,
 	}); err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -9,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/revision"
 )
 
 // controllerName is how the controller is called in metrics, events and logs.
@@ -22,10 +25,13 @@ type reconciler struct {
 	live      client.Reader
 	clock     clock.PassiveClock
 	pool      *registry.Pool
+	executors *executor.Live
 	namespace string
-	finisher  *outcome.Finisher
-	metrics   *metrics
-	memory    *memory
+	// maxVerdictAge is how old a positive verdict may be before it is made anew.
+	maxVerdictAge time.Duration
+	finisher      *outcome.Finisher
+	metrics       *metrics
+	memory        *memory
 	// fleetVersion is the resource version up to which the cache of gateways has caught up.
 	fleetVersion func() string
 }
@@ -51,27 +57,24 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	before := *release.Status.DeepCopy()
 
 	// What the spec asks for becomes the accepted revision, or there is a reason why not yet.
-	wanted, refusal := r.accept(ctx, release)
-	var found resolution
-	if refusal == nil {
-		found, refusal = r.resolve(ctx, release, wanted)
-	}
-	if refusal == nil && found.known() {
-		refusal = r.record(ctx, release, wanted, found)
-	}
+	known, refusal := r.assess(ctx, release)
 	if refusal != nil && outcome.As(refusal) == nil {
 		return pass.Finish(ctx, refusal)
 	}
 
-	// What was accepted last goes on, whatever the spec says now.
-	wake, err := r.rollOut(ctx, release)
+	// What was accepted last goes on, whatever the spec says now, as far as it verifies.
+	standings, err := r.standings(ctx, release, known)
 	if err != nil {
 		return pass.Finish(ctx, err)
 	}
-	verdict := describe(pass, release, wanted, found, refusal)
+	wake, err := r.rollOut(ctx, release, standings)
+	if err != nil {
+		return pass.Finish(ctx, err)
+	}
+	described := describe(pass, release, known, refusal)
 	announce(ctx, pass, release, before)
 	r.metrics.observe(release)
-	result, err := pass.Finish(ctx, verdict, outcome.WakeAt(wake), outcome.WakeAt(found.wake))
+	result, err := pass.Finish(ctx, described, outcome.WakeAt(wake), outcome.WakeAt(known.resolved.wake), outcome.WakeAt(standings.wake), outcome.WakeAt(known.verdict.wake))
 	if release.ResourceVersion != version {
 		r.memory.wrote(release)
 	}
@@ -79,4 +82,37 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return result, err
 	}
 	return result, r.prune(ctx, release, before)
+}
+
+// assessment is what is known of what a spec asks for.
+type assessment struct {
+	wanted   candidate
+	resolved resolution
+	// revision is zero until the digest is known, and then its images have a verdict.
+	revision revision.Revision
+	verdict  verdict
+	// accepted says that it is the accepted revision.
+	accepted bool
+}
+
+// assess takes the spec through accept → resolve → verify → record, as far as it comes.
+func (r *reconciler) assess(ctx context.Context, release *v1alpha1.GatewayRelease) (assessment, error) {
+	var known assessment
+	var err error
+	if known.wanted, err = r.accept(ctx, release); err != nil {
+		return known, err
+	}
+	if known.resolved, err = r.resolve(ctx, release, known.wanted); err != nil || !known.resolved.known() {
+		return known, err
+	}
+	if known.revision, err = known.wanted.revision(release, known.resolved.digest); err != nil {
+		return known, err
+	}
+	known.verdict = r.verify(ctx, release, known.revision)
+	// What does not verify any more stays the accepted revision, and is kept for those who run it.
+	known.accepted = known.verdict.admits() || known.revision.Name() == release.Status.Revision
+	if known.accepted {
+		err = r.record(ctx, release, known.revision)
+	}
+	return known, err
 }

@@ -1,8 +1,9 @@
 // Package release turns the edit of a GatewayRelease into a window that moves over its fleet.
 //
-// A pass is accept → resolve → record → roll out, each step in the file of its name. Accept reads the spec and the
-// profile; what only a person can cure ends there, and whatever was accepted before goes on. Resolve asks package
-// registry for the digest, without waiting for it. Record keeps the revision (image and profile content together) as
+// A pass is accept → resolve → verify → record → roll out, each step in the file of its name. Accept reads the spec and
+// the profile; what only a person can cure ends there, and whatever was accepted before goes on. Resolve asks package
+// registry for the digest, and verify has package executor judge every image of the pods; neither waits for an answer.
+// What verifies is recorded, and what was recorded before is verified as well before it is given to anybody. Record keeps the revision (image and profile content together) as
 // a ControllerRevision before any status names it. Roll out lets package rollout, which is pure, move the window in
 // status.rollout over the fleet as it is seen. One conditional status patch ends the pass, and only if it says
 // something new.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,6 +20,19 @@ const defaultHistoryLimit = 10
 // history lists the stored revisions of a release as the cache has them, the oldest first. They are not to be modified.
 func (r *reconciler) history(ctx context.Context, release string) ([]appsv1.ControllerRevision, error) {
 	return listRevisions(ctx, r.client, release, client.InNamespace(r.namespace), client.MatchingFields{indexRevisions: release}, client.UnsafeDisableDeepCopy)
+}
+
+// stored is a revision as the cache has it, not to be modified; nil if it is not there.
+func (r *reconciler) stored(ctx context.Context, name string) (*appsv1.ControllerRevision, error) {
+	found := &appsv1.ControllerRevision{}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, found, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read revision %s: %w", name, err)
+	}
+	return found, nil
 }
 
 // presentHistory is history as the API server has it.

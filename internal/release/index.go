@@ -23,6 +23,8 @@ const (
 	indexProfile = "release:spec.profileRef.name"
 	// indexSecret finds the releases whose credentials are in a Secret of Gatehouse's namespace.
 	indexSecret = "release:spec.registry.credentials.secretRef.name"
+	// indexVerification finds the releases by what they require of signatures.
+	indexVerification = "release:spec.verification"
 	// indexConfigMap finds the releases whose authorities are in a ConfigMap of Gatehouse's namespace.
 	indexConfigMap = "release:spec.registry.caBundle.configMapRef.name"
 )
@@ -46,6 +48,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 		{&v1alpha1.GatewayRelease{}, indexProfile, release(func(r *v1alpha1.GatewayRelease) string { return r.Spec.ProfileRef.Name })},
 		{&v1alpha1.GatewayRelease{}, indexSecret, release(credentialsSecret)},
+		{&v1alpha1.GatewayRelease{}, indexVerification, release(func(r *v1alpha1.GatewayRelease) string { return string(required(r)) })},
 		{&v1alpha1.GatewayRelease{}, indexConfigMap, release(caConfigMap)},
 	} {
 		if err := indexer.IndexField(ctx, index.kind, index.name, index.values); err != nil {

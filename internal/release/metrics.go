@@ -5,36 +5,88 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // metrics counts fleets. Its labels are bounded by the number of releases.
 type metrics struct {
 	gateways *prometheus.GaugeVec
+	verified *prometheus.GaugeVec
+	verdicts *prometheus.CounterVec
 }
 
-// newMetrics registers gatehouse_release_gateways, or finds it registered: a process may run one manager after another.
+// newMetrics registers the metrics, or finds them registered: a process may run one manager after another.
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
-	gateways := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m := &metrics{}
+	var err error
+	m.gateways, err = registered(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "gatehouse_release_gateways",
 		Help: "Gateways of a release, by state: total, updated, ready, failed, already_unready, in_flight.",
-	}, []string{"release", "state"})
-	err := registerer.Register(gateways)
-	var registered prometheus.AlreadyRegisteredError
-	if errors.As(err, &registered) {
-		if known, ok := registered.ExistingCollector.(*prometheus.GaugeVec); ok {
-			return &metrics{gateways: known}, nil
+	}, []string{"release", "state"}))
+	if err != nil {
+		return nil, err
+	}
+	m.verified, err = registered(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "gatehouse_release_verified",
+		Help: "Whether the images that a release asks for verify: 1 if they do, 0 if not or if that is not known. Absent if verification is Disabled.",
+	}, []string{"release"}))
+	if err != nil {
+		return nil, err
+	}
+	m.verdicts, err = registered(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "gatehouse_release_verifications_total",
+		Help: "Attempts to verify an image of a release, by outcome: Passed, Failed, Undecided.",
+	}, []string{"outcome"}))
+	if err != nil {
+		return nil, err
+	}
+	for _, outcome := range []verify.Outcome{verify.Passed, verify.Failed, verify.Undecided} {
+		m.verdicts.WithLabelValues(label(outcome))
+	}
+	return m, nil
+}
+
+func registered[C prometheus.Collector](registerer prometheus.Registerer, collector C) (C, error) {
+	err := registerer.Register(collector)
+	var already prometheus.AlreadyRegisteredError
+	if errors.As(err, &already) {
+		if known, ok := already.ExistingCollector.(C); ok {
+			return known, nil
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+		return collector, fmt.Errorf("register metrics: %w", err)
 	}
-	return &metrics{gateways: gateways}, nil
+	return collector, nil
+}
+
+// label is how an outcome reads in reports.
+func label(outcome verify.Outcome) string {
+	text, err := outcome.MarshalText()
+	if err != nil {
+		return "Undecided"
+	}
+	return string(text)
+}
+
+// attempted counts an attempt at a verdict.
+func (m *metrics) attempted(answer registry.Answer[executor.Verdict]) {
+	outcome := verify.Undecided
+	if answer.Err == nil {
+		outcome = answer.Value.Outcome
+	}
+	m.verdicts.WithLabelValues(label(outcome)).Inc()
 }
 
 // observe says what the release's status says.
 func (m *metrics) observe(release *v1alpha1.GatewayRelease) {
+	m.observeVerified(release)
 	rollout := release.Status.Rollout
 	if rollout == nil {
 		return
@@ -51,7 +103,21 @@ func (m *metrics) observe(release *v1alpha1.GatewayRelease) {
 	}
 }
 
+func (m *metrics) observeVerified(release *v1alpha1.GatewayRelease) {
+	condition := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionVerified)
+	if condition == nil {
+		m.verified.DeleteLabelValues(release.Name)
+		return
+	}
+	value := 0.0
+	if condition.Status == metav1.ConditionTrue {
+		value = 1
+	}
+	m.verified.WithLabelValues(release.Name).Set(value)
+}
+
 // forget drops the series of a release that is gone.
 func (m *metrics) forget(release string) {
 	m.gateways.DeletePartialMatch(prometheus.Labels{"release": release})
+	m.verified.DeleteLabelValues(release)
 }

@@ -14,13 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/revision"
 )
 
-// record makes what was found the accepted revision. It is stored before any status names it, so a gateway never
-// looks for one that is not there.
-func (r *reconciler) record(ctx context.Context, release *v1alpha1.GatewayRelease, wanted candidate, found resolution) error {
-	accepted, err := revision.New(release.Name, wanted.reference.WithDigest(found.digest), wanted.reference.Tag(), wanted.profile)
-	if err != nil {
-		return outcome.Terminal(v1alpha1.ReasonInvalidProfile, fmt.Errorf("profile %s: %w", release.Spec.ProfileRef.Name, err))
-	}
+// record makes a revision the accepted one. It is stored before any status names it, so a gateway never looks for one
+// that is not there.
+func (r *reconciler) record(ctx context.Context, release *v1alpha1.GatewayRelease, accepted revision.Revision) error {
 	if err := r.store(ctx, release, accepted); err != nil {
 		return err
 	}

@@ -102,8 +102,11 @@ func registryOutcome(err error) error {
 // else lets another image pass for this one.
 func recordedDigest(release *v1alpha1.GatewayRelease, reference image.Reference) image.Digest {
 	resolved := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionResolved)
-	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status == metav1.ConditionFalse {
+	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status == metav1.ConditionFalse || verifying(release) {
 		return image.Digest{}
+	}
+	if reached := verdictReached(release); reached != nil && !acceptedReasons[reached.Reason] {
+		return image.Digest{} // status.image is of an earlier generation, or of what the tag named before
 	}
 	pinned, err := image.ParsePinned(release.Status.Image)
 	if err != nil || pinned.Repository() != reference.Repository() {

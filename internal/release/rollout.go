@@ -11,10 +11,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
 )
 
+// standings says of the revisions that the window may give, by name, whether it may.
+type standings struct {
+	withheld  []string  // those that may be given to nobody further
+	undecided []string  // those of which that is not known at the moment
+	wake      time.Time // when to look again; zero is never
+}
+
 // rollOut moves the window over the fleet as far as it may move now, and returns when time alone moves it further;
-// zero is never. What it decides by is the accepted revision, the rollout settings as they are written now, and the
-// fleet as the cache has it.
-func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelease) (time.Time, error) {
+// zero is never. What it decides by is the accepted revision, what may be given of it and of those before it, the
+// rollout settings as they are written now, and the fleet as the cache has it.
+func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelease, may standings) (time.Time, error) {
 	seen := r.fleetVersion() // before the list, so that the list is of that version or a later one
 	gateways := &v1alpha1.GatewayInstanceList{}
 	if err := r.client.List(ctx, gateways, client.MatchingFields{indexFollows: release.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -31,6 +38,8 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 		Spec:         release.Spec.Rollout,
 		Status:       release.Status.Rollout,
 		Accepted:     release.Status.Revision,
+		Withheld:     may.withheld,
+		Undecided:    may.undecided,
 		Fleet:        fleet,
 		FleetVersion: seen,
 		Now:          r.clock.Now(),

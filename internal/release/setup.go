@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
@@ -36,8 +37,13 @@ type Dependencies struct {
 	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.PassiveClock
-	// Pool resolves images. Whoever made it starts it.
+	// Pool resolves and verifies images. Whoever made it starts it.
 	Pool *registry.Pool
+	// Executors are those that this replica serves.
+	Executors *executor.Live
+	// MaxVerdictAge is how old a positive verdict may be before it is made anew, although nothing by which it was made has
+	// changed: a certificate may have been revoked since.
+	MaxVerdictAge time.Duration
 	// Namespace is Gatehouse's own: that of revisions, and of the Secrets and ConfigMaps of releases.
 	Namespace string
 	// Resync is within what time every release is passed over again.
@@ -64,14 +70,16 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		return err
 	}
 	r := &reconciler{
-		client:       d.Client,
-		live:         d.Live,
-		clock:        d.Clock,
-		pool:         d.Pool,
-		namespace:    d.Namespace,
-		metrics:      metrics,
-		memory:       newMemory(d.Clock),
-		fleetVersion: gateways.LastStoreSyncResourceVersion,
+		client:        d.Client,
+		live:          d.Live,
+		clock:         d.Clock,
+		pool:          d.Pool,
+		executors:     d.Executors,
+		maxVerdictAge: d.MaxVerdictAge,
+		namespace:     d.Namespace,
+		metrics:       metrics,
+		memory:        newMemory(d.Clock),
+		fleetVersion:  gateways.LastStoreSyncResourceVersion,
 		finisher: &outcome.Finisher{
 			Client:     d.Client,
 			Recorder:   d.Recorder,
@@ -91,6 +99,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		Watches(&corev1.ConfigMap{}, r.dependants(indexConfigMap), builder.WithPredicates(r.ownNamespace(), contentChanged)).
 		Watches(&appsv1.ControllerRevision{}, revisionHandler(), builder.WithPredicates(deleted)).
 		WatchesRawSource(d.Pool.Completions()).
+		WatchesRawSource(d.Executors.Changes(r.judgedBy)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: d.Workers,
 			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
 )
 
@@ -62,6 +63,28 @@ func (r *reconciler) dependants(index string) handler.EventHandler {
 		}
 		return requests
 	})
+}
+
+// judgedBy names the releases of which an Executor judges an image: their own, or one of the profile's template, which
+// the release does not show. So all that ask for a verdict have a pass, which costs those that are not concerned a look
+// at what is known already.
+func (r *reconciler) judgedBy(ctx context.Context, change executor.Change) []reconcile.Request {
+	if change.Name.Namespace != "" {
+		return nil // a tenant's own Executor judges what runs in its namespace, not what a release gives
+	}
+	var requests []reconcile.Request
+	for _, verification := range []v1alpha1.Verification{v1alpha1.VerificationRequired, v1alpha1.VerificationIfConfigured} {
+		releases := &v1alpha1.GatewayReleaseList{}
+		if err := r.client.List(ctx, releases, client.MatchingFields{indexVerification: string(verification)}, client.UnsafeDisableDeepCopy); err != nil {
+			// As in dependants: every release has its first pass ahead.
+			log.FromContext(ctx).Error(err, "cannot find the releases that an Executor concerns", "executor", change.Name.Name)
+			return nil
+		}
+		for i := range releases.Items {
+			requests = append(requests, requestFor(releases.Items[i].Name))
+		}
+	}
+	return requests
 }
 
 func requestFor(release string) reconcile.Request {

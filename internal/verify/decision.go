@@ -19,6 +19,11 @@ func (v *verification) report() Report {
 		ArtifactReports: v.reports,
 		Stores:          v.stores,
 	}
+	for _, gap := range v.gaps {
+		if r.Trouble == nil {
+			r.Trouble = gap.err
+		}
+	}
 	if r.ArtifactReports == nil {
 		r.ArtifactReports = []ArtifactReport{}
 	}

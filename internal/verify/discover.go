@@ -50,16 +50,19 @@ type gap struct {
 	reason    Reason
 	text      string
 	verifiers []Verifier // who might have found something there
+	err       error      // of the store; nil where a bound was met
 }
 
 func (s *search) gap(reason Reason, text string, verifiers []Verifier) found {
-	return found{gap: &gap{s.store, reason, text, verifiers}}
+	return found{gap: &gap{s.store, reason, text, verifiers, nil}}
 }
 
 // trouble is what an error of the store means for these verifiers.
 func (s *search) trouble(err error, verifiers []Verifier) found {
 	reason, _ := reasonOf(err)
-	return s.gap(reason, err.Error(), verifiers)
+	found := s.gap(reason, err.Error(), verifiers)
+	found.gap.err = err
+	return found
 }
 
 // claim reports whether an artifact is to be judged: nobody else does.

@@ -50,6 +50,9 @@ type Report struct {
 	ArtifactReports []ArtifactReport `json:"artifactReports"`
 	// Stores lists the stores that were asked, in order.
 	Stores []StoreReport `json:"stores"`
+	// Trouble is the first error of a store, if there was one: for whoever keeps
+	// account of registries. What is to be said of it stands in Decision.
+	Trouble error `json:"-"`
 }
 
 // Signer is one place of the policy and who fills it.

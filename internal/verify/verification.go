@@ -128,7 +128,7 @@ func (v *verification) take(f found) bool {
 }
 
 func (v *verification) gap(store string, reason Reason, text string, verifiers []Verifier) {
-	v.gaps = append(v.gaps, gap{store, reason, text, verifiers})
+	v.gaps = append(v.gaps, gap{store, reason, text, verifiers, nil})
 }
 
 func (s *shown) add(artifact string, f Finding) {

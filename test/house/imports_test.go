@@ -31,7 +31,7 @@ var rooms = []struct {
 	{"internal/revision", []string{"api/v1alpha1", "internal/image"}},
 	{"internal/executor", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/outcome", "internal/wake"}},
 	{"internal/rollout", []string{"api/v1alpha1", "internal/image"}},
-	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
+	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/executor", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/ratify", []string{"api/v1alpha1"}},
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/image", "internal/revision"}},
