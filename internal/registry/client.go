@@ -360,24 +360,3 @@ func asError(err error) (*Error, bool) {
 	ok := errors.As(err, &e)
 	return e, ok
 }
-
-// Anonymous is an HTTP client without credentials that dials what the Client may: for addresses that certificates name,
-// at which is asked whether they are revoked.
-func (c *Client) Anonymous() *http.Client {
-	return &http.Client{
-		Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
-			return c.transports.forBundle(nil).RoundTrip(req)
-		}),
-		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-			if len(via) > c.options.MaxRedirects {
-				return errors.New("redirects too often")
-			}
-			return nil
-		},
-		Timeout: c.options.Deadline,
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
