@@ -241,3 +241,13 @@ func replay(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	}
 	w.WriteHeader(answer.Code)
 }
+
+// AnswerHeaders answers 200 with headers and a body of the peer's own.
+func AnswerHeaders(headers map[string]string, body string) Fault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		for key, value := range headers {
+			w.Header().Set(key, value)
+		}
+		fmt.Fprint(w, body)
+	}
+}
