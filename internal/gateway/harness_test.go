@@ -173,14 +173,14 @@ func (w *world) start() {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&appsv1.Deployment{}:            {Label: managed},
-				&corev1.Service{}:               {Label: managed},
-				&corev1.ServiceAccount{}:        {Label: managed},
-				&corev1.ConfigMap{}:             {Label: managed},
-				&networkingv1.NetworkPolicy{}:   {Label: managed},
-				&rbacv1.RoleBinding{}:           {Label: managed},
-				&policyv1.PodDisruptionBudget{}: {Label: managed},
-				&corev1.Pod{}:                   {Label: managed},
+				&appsv1.Deployment{}:            {Label: managed, Transform: gateway.Essentials},
+				&corev1.Service{}:               {Label: managed, Transform: gateway.Essentials},
+				&corev1.ServiceAccount{}:        {Label: managed, Transform: gateway.Essentials},
+				&corev1.ConfigMap{}:             {Label: managed, Transform: gateway.Essentials},
+				&networkingv1.NetworkPolicy{}:   {Label: managed, Transform: gateway.Essentials},
+				&rbacv1.RoleBinding{}:           {Label: managed, Transform: gateway.Essentials},
+				&policyv1.PodDisruptionBudget{}: {Label: managed, Transform: gateway.Essentials},
+				&corev1.Pod{}:                   {Label: managed, Transform: gateway.Essentials},
 				&appsv1.ControllerRevision{}:    {Namespaces: map[string]cache.Config{w.gatehouse: {}}},
 				// Managers of other tests may still run: each sees its own tenant alone.
 				&v1alpha1.GatewayInstance{}: {Namespaces: map[string]cache.Config{w.tenant: {}}},

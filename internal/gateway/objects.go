@@ -77,9 +77,7 @@ var ownedKinds = []ownedKind{
 	{
 		kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), object: empty[corev1.ConfigMap], list: emptyList[corev1.ConfigMapList],
 		decided: [][]string{{"data"}, {"binaryData"}},
-		content: func(o client.Object) any {
-			return []any{o.(*corev1.ConfigMap).Data, o.(*corev1.ConfigMap).BinaryData}
-		},
+		content: func(o client.Object) any { return filesOf(o.(*corev1.ConfigMap)) },
 	},
 	{
 		kind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), object: empty[rbacv1.RoleBinding], list: emptyList[rbacv1.RoleBindingList],
