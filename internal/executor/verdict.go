@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -49,7 +50,7 @@ func (m Match) Verify(ctx context.Context, subject image.Pinned) Verdict {
 	said := map[verify.Outcome][]string{}
 	for i, s := range m.Enforced {
 		report := v.Reports[i]
-		said[report.Outcome] = append(said[report.Outcome], s.String()+": "+report.Summary())
+		said[report.Outcome] = append(said[report.Outcome], s.String()+": "+report.Summary()+s.lost(report.Outcome))
 		switch {
 		case report.Outcome == verify.Failed:
 			v.Outcome = verify.Failed
@@ -59,6 +60,18 @@ func (m Match) Verify(ctx context.Context, subject image.Pinned) Verdict {
 	}
 	v.Message = strings.Join(said[v.Outcome], "; ")
 	return v
+}
+
+// lost says, of an image that does not pass, what the Executor names and could not use: that may be why.
+func (s *Served) lost(outcome verify.Outcome) string {
+	if outcome == verify.Passed || s.Compiled == nil || len(s.Compiled.problems) == 0 {
+		return ""
+	}
+	text := " (" + s.Compiled.problems[0].Error()
+	if more := len(s.Compiled.problems) - 1; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text + ")"
 }
 
 // verify judges by one Executor; without a build it cannot decide.

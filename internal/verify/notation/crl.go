@@ -23,8 +23,12 @@ const (
 	crlLimit  = 15 * time.Second
 )
 
-// freshestCRL is the extension that names a list of changes (RFC 5280, 5.2.6).
-var freshestCRL = asn1.ObjectIdentifier{2, 5, 29, 46}
+var (
+	// freshestCRL is the extension that names a list of changes (RFC 5280, 5.2.6).
+	freshestCRL = asn1.ObjectIdentifier{2, 5, 29, 46}
+	// deltaIndicator is the extension that says a list is one (RFC 5280, 5.2.4).
+	deltaIndicator = asn1.ObjectIdentifier{2, 5, 29, 27}
+)
 
 // crlAsker fetches revocation lists, each once at a time, and keeps those that are
 // proven to be of the issuer. Unlike the library's own fetcher it follows the
@@ -108,6 +112,9 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 	if delta := bundle.DeltaCRL; delta != nil {
 		if err := provenCRL(delta, issuer, now); err != nil {
 			return nil, err
+		}
+		if !names(delta, deltaIndicator) || delta.Number.Cmp(base.Number) <= 0 {
+			return nil, errors.New("the list of changes is none, or older than what it changes")
 		}
 		if size += len(delta.Raw); delta.NextUpdate.Before(valid) {
 			valid = delta.NextUpdate

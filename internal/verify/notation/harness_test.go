@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,4 +181,10 @@ func (r *responder) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.asked)
+}
+
+func (r *responder) askedSince(before int, path string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.asked[before:], path)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"math/big"
 	"net/http"
@@ -46,11 +47,6 @@ func (a *Authority) issuer(name string) (*x509.Certificate, crypto.Signer, bool)
 }
 
 func (a *Authority) serveOCSP(w http.ResponseWriter, r *http.Request, name, rest string) {
-	issuer, key, known := a.issuer(name)
-	if !known {
-		http.NotFound(w, r)
-		return
-	}
 	request, err := readOCSP(r, rest)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -66,13 +62,31 @@ func (a *Authority) serveOCSP(w http.ResponseWriter, r *http.Request, name, rest
 		answer.Status, answer.RevokedAt, answer.RevocationReason = ocsp.Revoked, at, ocsp.KeyCompromise
 	}
 	a.mu.Unlock()
-	encoded, err := ocsp.CreateResponse(issuer, issuer, answer, key)
+	encoded, err := a.Answer(name, answer)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/ocsp-response")
 	_, _ = w.Write(encoded) // the asker is gone
+}
+
+// Answer signs an answer to OCSP as an issuer, root or intermediate.
+func (a *Authority) Answer(name string, answer ocsp.Response) ([]byte, error) {
+	issuer, key, known := a.issuer(name)
+	if !known {
+		return nil, fmt.Errorf("answer for revocation: there is no issuer %q", name)
+	}
+	return ocsp.CreateResponse(issuer, issuer, answer, key)
+}
+
+// List signs a revocation list as an issuer, root or intermediate.
+func (a *Authority) List(name string, list *x509.RevocationList) ([]byte, error) {
+	issuer, key, known := a.issuer(name)
+	if !known {
+		return nil, fmt.Errorf("answer for revocation: there is no issuer %q", name)
+	}
+	return x509.CreateRevocationList(rand.Reader, list, issuer, key)
 }
 
 func readOCSP(r *http.Request, rest string) (*ocsp.Request, error) {
@@ -95,11 +109,6 @@ func readOCSP(r *http.Request, rest string) (*ocsp.Request, error) {
 }
 
 func (a *Authority) serveCRL(w http.ResponseWriter, name string) {
-	issuer, key, known := a.issuer(name)
-	if !known {
-		http.Error(w, "no such issuer", http.StatusNotFound)
-		return
-	}
 	now := time.Now()
 	list := &x509.RevocationList{ThisUpdate: now.Add(-time.Minute), NextUpdate: now.Add(time.Hour)}
 	a.mu.Lock()
@@ -112,7 +121,7 @@ func (a *Authority) serveCRL(w http.ResponseWriter, name string) {
 		})
 	}
 	a.mu.Unlock()
-	encoded, err := x509.CreateRevocationList(rand.Reader, list, issuer, key)
+	encoded, err := a.List(name, list)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
