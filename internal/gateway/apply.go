@@ -43,13 +43,13 @@ func (r *reconciler) applyOne(ctx context.Context, work *work, next change) erro
 		client.FieldOwner(v1alpha1.FieldOwnerGateway),
 		client.DisableReadYourWritesConsistency, // memory knows what was written
 	}
-	before := ""
+	before, strayed := "", false
 	if next.live != nil {
 		before = next.live.GetResourceVersion()
 		version := before
-		if !next.edited || next.adopted {
+		if next.touched || next.adopted {
 			var err error
-			if version, err = r.claimStrays(ctx, next); err != nil {
+			if version, strayed, err = r.claimStrays(ctx, next); err != nil {
 				return err
 			}
 		}
@@ -70,7 +70,7 @@ func (r *reconciler) applyOne(ctx context.Context, work *work, next change) erro
 	}
 	work.live[next.key], work.marks[next.key] = answer, now
 	r.memory.applied(work, next.key, answer.GetResourceVersion(), now)
-	work.report(ctx, next, before != answer.GetResourceVersion())
+	work.report(ctx, next, strayed, before != answer.GetResourceVersion())
 	return nil
 }
 
@@ -82,8 +82,9 @@ func typed(owned ownedKind, answer *unstructured.Unstructured) (client.Object, e
 	return out, nil
 }
 
-// report says what an apply has done, in the log and, where somebody else is concerned, as an event.
-func (work *work) report(ctx context.Context, next change, changed bool) {
+// report says what an apply has done, in the log and, where somebody else is concerned, as an event. strayed says that
+// somebody else had a say in the object.
+func (work *work) report(ctx context.Context, next change, strayed, changed bool) {
 	if !changed {
 		return
 	}
@@ -100,7 +101,7 @@ func (work *work) report(ctx context.Context, next change, changed bool) {
 		work.announce(v1alpha1.ReasonDriftRepaired, next.key.String()+" was deleted by somebody else and has been made again")
 	case next.live == nil:
 		logger.Info("object created")
-	case next.edited:
+	case next.edited && !strayed:
 		logger.Info("object changed")
 	default:
 		logger.Info("drift repaired: object was changed")

@@ -28,8 +28,11 @@ type change struct {
 	object manifest.Object
 	// live is what is there; nil creates.
 	live client.Object
-	// edited says that the inputs have changed; otherwise somebody else has touched the object.
+	// edited says that the inputs have changed.
 	edited bool
+	// touched says that somebody else has altered the object since the last apply, or that nobody knows. Both may be so at
+	// once: an edit must not cover up what somebody has added.
+	touched bool
 	// adopted says that the object was not the gateway's until now.
 	adopted bool
 }
@@ -60,13 +63,19 @@ func (r *reconciler) compare(ctx context.Context, work *work, rendered []manifes
 				return changes{}, err
 			}
 			next.edited = live.GetAnnotations()[v1alpha1.AnnotationInputs] != object.Inputs
-			if !next.edited && !next.adopted {
-				if _, known := work.marks[key]; !known && work.adopting && runsRecorded(work.gateway, live) {
+			_, known := work.marks[key]
+			if !known && work.adopting && !next.edited && !next.adopted {
+				as, err := r.asApplied(ctx, work.gateway, next)
+				if err != nil {
+					return changes{}, err
+				}
+				if as {
 					work.marks[key] = now
 				}
-				if work.marks[key] == now {
-					continue
-				}
+			}
+			next.touched = work.marks[key] != now
+			if !next.edited && !next.adopted && !next.touched {
+				continue
 			}
 		}
 		out.apply = append(out.apply, next)
@@ -101,11 +110,15 @@ func (r *reconciler) find(ctx context.Context, work *work, key id, object manife
 	return live, nil
 }
 
-// runsRecorded reports whether an object of which nothing is known any more may pass for what was applied last: not a
-// Deployment whose image somebody has changed while nobody was looking.
-func runsRecorded(gateway *v1alpha1.GatewayInstance, live client.Object) bool {
-	deployment, runs := live.(*appsv1.Deployment)
-	return !runs || see(deployment, nil).image == gateway.Status.Revision.Image
+// asApplied reports whether an object of which nothing is known any more may pass for what was applied last: it bears
+// the gateway's labels and owner, runs the recorded image, and nobody else has had a say in what Gatehouse decides.
+func (r *reconciler) asApplied(ctx context.Context, gateway *v1alpha1.GatewayInstance, next change) (bool, error) {
+	deployment, runs := next.live.(*appsv1.Deployment)
+	if runs && see(deployment, nil).image != gateway.Status.Revision.Image || !metav1.IsControlledBy(next.live, gateway) || !ours(gateway, next.live) {
+		return false, nil
+	}
+	now, found, err := r.strays(ctx, next)
+	return err == nil && !found && now.GetResourceVersion() == next.live.GetResourceVersion(), err
 }
 
 // rolls reports whether the changes alter what runs.

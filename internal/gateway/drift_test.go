@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -196,6 +197,62 @@ func TestWhatSomebodyAddsIsTakenAway(t *testing.T) {
 		return nil
 	})
 	w.runs(g, imageOf(1))
+}
+
+// Fails when what somebody has added stays because Gatehouse has another reason to write as well: an edit of the tenant's,
+// or nothing known any more of what was applied. After it, all would seem to be as it was left.
+func TestWhatSomebodyAddsIsTakenAwayWhateverElseThereIsToDo(t *testing.T) {
+	for name, meanwhile := range map[string]func(*world, *v1alpha1.GatewayInstance){
+		"an edit": func(w *world, g *v1alpha1.GatewayInstance) {
+			edit(w, g.DeepCopy(), func(g *v1alpha1.GatewayInstance) {
+				g.Spec.Config["gateway.toml"] = "listen = 2\n"
+				g.Spec.Resources = &v1alpha1.Resources{Requests: corev1.ResourceList{"cpu": resource.MustParse("1m")}}
+			})
+		},
+		"a new revision": func(w *world, g *v1alpha1.GatewayInstance) {
+			w.admit(g, w.accept(imageOf(2)), 2)
+		},
+		"a lost status": func(w *world, g *v1alpha1.GatewayInstance) {
+			now := w.see(g)
+			now.Status = v1alpha1.GatewayInstanceStatus{}
+			if err := w.Status().Update(w.Context(), now); err != nil {
+				w.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t)
+			g := w.running()
+			w.stop()
+			config, service := ownedObjects(g)[3].(*corev1.ConfigMap), ownedObjects(g)[1].(*corev1.Service)
+			edit(w, config, func(c *corev1.ConfigMap) { c.Data["more.toml"] = "x" })
+			edit(w, service, func(s *corev1.Service) {
+				delete(s.Labels, v1alpha1.LabelManagedBy)
+				s.Spec.Selector["app"] = "other"
+			})
+			edit(w, w.deployment(g), func(d *appsv1.Deployment) {
+				pod := &d.Spec.Template.Spec
+				pod.Containers = append(pod.Containers, corev1.Container{Name: "sidecar", Image: "example.com/sidecar:latest"})
+			})
+			meanwhile(w, g)
+			w.start()
+			eventually.Succeeds(t, patience, func() error {
+				if pod := w.deployment(g).Spec.Template.Spec; len(pod.Containers) != 1 {
+					return fmt.Errorf("the pods are %+v", pod)
+				}
+				for _, object := range []client.Object{config, service} {
+					if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+						return err
+					}
+				}
+				if len(config.Data) != 1 || len(service.Spec.Selector) != 2 || service.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedBy {
+					return fmt.Errorf("files %v, the Service's labels %v, its selector %v", config.Data, service.Labels, service.Spec.Selector)
+				}
+				return nil
+			})
+			w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+		})
+	}
 }
 
 // A person may restart the pods as usual.

@@ -16,29 +16,39 @@ import (
 // claimStrays makes what somebody else has added to an object the gateway's own, in the record of who owns which field,
 // so that the apply that follows takes it away: a container, a variable or a host path beside what was rendered would
 // run unverified. It alters nothing that runs, and is sent only if there is such a field. It returns the version to
-// apply to.
-func (r *reconciler) claimStrays(ctx context.Context, next change) (string, error) {
+// apply to, and whether there was one.
+func (r *reconciler) claimStrays(ctx context.Context, next change) (version string, found bool, err error) {
+	live, found, err := r.strays(ctx, next)
+	if err != nil || !found {
+		return next.live.GetResourceVersion(), false, err
+	}
+	before := live.DeepCopyObject().(client.Object)
+	before.SetManagedFields(nil)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.local.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldOwnerGateway), client.DisableReadYourWritesConsistency); err != nil {
+		return "", false, fmt.Errorf("take over fields of %s: %w", next.key, err)
+	}
+	return live.GetResourceVersion(), true, nil
+}
+
+// strays says whether somebody else owns a field that is Gatehouse's to decide, and returns the object with such fields
+// made over. One that is not in the version of the pass any more has none: what is done to that gets a conflict.
+func (r *reconciler) strays(ctx context.Context, next change) (client.Object, bool, error) {
 	live := kindOf(next.object.Kind).object() // past the cache, which keeps no field owners
 	if err := r.localLive.Get(ctx, next.object.Key, live); err != nil {
-		return "", fmt.Errorf("read %s: %w", next.key, err)
+		return nil, false, fmt.Errorf("read %s: %w", next.key, err)
 	}
 	if live.GetUID() != next.live.GetUID() || live.GetResourceVersion() != next.live.GetResourceVersion() {
-		return next.live.GetResourceVersion(), nil // stale: the apply gets the conflict
+		return live, false, nil
 	}
 	entries, found, err := withoutStrays(next.owned, live.GetManagedFields())
 	if err != nil {
-		return "", fmt.Errorf("read the field owners of %s: %w", next.key, err)
+		return nil, false, fmt.Errorf("read the field owners of %s: %w", next.key, err)
 	}
-	if !found {
-		return live.GetResourceVersion(), nil
+	if found {
+		live.SetManagedFields(entries)
 	}
-	before := live.DeepCopyObject().(client.Object)
-	live.SetManagedFields(entries)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.local.Patch(ctx, live, patch, client.FieldOwner(v1alpha1.FieldOwnerGateway), client.DisableReadYourWritesConsistency); err != nil {
-		return "", fmt.Errorf("take over fields of %s: %w", next.key, err)
-	}
-	return live.GetResourceVersion(), nil
+	return live, found, nil
 }
 
 // withoutStrays moves fields of the object's own content from their owners to Gatehouse. Status and scale are written
