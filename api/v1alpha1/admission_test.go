@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gatehouse-dev/gatehouse/internal/lint"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
@@ -176,7 +178,7 @@ func TestAdmission(t *testing.T) {
 // admission sends an object as a dry run; want is part of the refusal, and empty if it is to be admitted.
 func admission(t *testing.T, o *unstructured.Unstructured, want string) {
 	t.Helper()
-	err := shared.Client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
+	err := shared.Client.Create(t.Context(), o.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))
 	switch {
 	case want == "" && err != nil:
 		t.Fatalf("refused: %v", err)
@@ -184,6 +186,31 @@ func admission(t *testing.T, o *unstructured.Unstructured, want string) {
 		t.Fatalf("admitted, want a refusal with %q", want)
 	case want != "" && !strings.Contains(err.Error(), want):
 		t.Fatalf("refused with\n%v\nwant\n%s", err, want)
+	}
+	linted(t, o, err)
+}
+
+var linter = sync.OnceValues(lint.New)
+
+// linted holds the linter to what the API server said. It goes further only where a controller would refuse.
+func linted(t *testing.T, o *unstructured.Unstructured, refused error) {
+	t.Helper()
+	l, err := linter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := yaml.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrong []string
+	for _, p := range l.File(t.Context(), "manifest", text) {
+		if !p.Warning && (refused != nil || p.Field != "spec.image" && !strings.HasPrefix(p.Field, "spec.template")) {
+			wrong = append(wrong, p.String())
+		}
+	}
+	if (refused != nil) != (len(wrong) > 0) {
+		t.Errorf("the API server says: %v\nthe linter says: %s", refused, strings.Join(wrong, "\n"))
 	}
 }
 
