@@ -32,6 +32,7 @@ func newRootCommand() *cobra.Command {
 		newImportCommand(),
 		newLintCommand(),
 		newManagerCommand(),
+		newVerifyCommand(),
 	)
 	return root
 }

@@ -18,6 +18,10 @@ func examine(r *reporter) {
 		decoded(r, examineRelease)
 	case "GatewayProfile":
 		decoded(r, examineProfile)
+	case "Executor":
+		decoded(r, examineExecutor)
+	case "NamespacedExecutor":
+		decoded(r, examineNamespacedExecutor)
 	}
 }
 

@@ -31,17 +31,26 @@ func New() (*Linter, error) {
 // File returns what is wrong with the manifests of a file, or weak, in the order
 // of the file.
 func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
+	_, problems := l.Objects(ctx, name, data)
+	return problems
+}
+
+// Objects is File, and returns the manifests besides, also those of other kinds.
+// Those of Gatehouse's have the defaults that the API server gives them.
+func (l *Linter) Objects(ctx context.Context, name string, data []byte) ([]map[string]any, []Problem) {
 	if len(data) > MaxFile {
-		return []Problem{{File: name, Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
+		return nil, []Problem{{File: name, Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
 	}
 	found, problems := ReadDocuments(data)
+	var objects []map[string]any
 	for _, d := range found {
 		problems = append(problems, l.document(ctx, d)...)
+		objects = append(objects, d.Object)
 	}
 	for i := range problems {
 		problems[i].File = name
 	}
-	return sorted(problems)
+	return objects, sorted(problems)
 }
 
 func (l *Linter) document(ctx context.Context, d Document) []Problem {

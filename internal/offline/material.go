@@ -1,0 +1,115 @@
+package offline
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
+)
+
+// maxKey bounds one key of a Secret or ConfigMap, in bytes, as etcd does.
+const maxKey = 1 << 20
+
+// Folder reads what Executors name from files DIR/NAME/KEY, as a Secret or a
+// ConfigMap called NAME would be mounted. An empty DIR holds nothing.
+func Folder(dir string, refs []executor.Ref) (executor.Material, error) {
+	material := executor.Material{}
+	if dir == "" {
+		return material, nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, ref := range refs {
+		object, err := readFolder(root, ref)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, ref.Name), err)
+		default:
+			material[ref] = object
+		}
+	}
+	return material, nil
+}
+
+func readFolder(root *os.Root, ref executor.Ref) (executor.Object, error) {
+	folder, err := root.Open(ref.Name)
+	if err != nil {
+		return executor.Object{}, err
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(1024)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return executor.Object{}, err
+	}
+	object := executor.Object{Data: map[string][]byte{}}
+	for _, name := range names {
+		if name[0] == '.' && name != corev1.DockerConfigJsonKey {
+			continue // a mounted Secret has such beside its keys
+		}
+		content, err := readKey(root, filepath.Join(ref.Name, name))
+		if err != nil {
+			return executor.Object{}, err
+		}
+		object.Data[name] = content
+	}
+	if _, ok := object.Data[corev1.DockerConfigJsonKey]; ok && ref.Kind == executor.Secret {
+		object.Type = corev1.SecretTypeDockerConfigJson
+	}
+	return object, nil
+}
+
+func readKey(root *os.Root, path string) ([]byte, error) {
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxKey+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxKey {
+		return nil, fmt.Errorf("%s is larger than 1 MiB", filepath.Base(path))
+	}
+	return content, nil
+}
+
+// object reads a manifest of a Secret or a ConfigMap.
+func object(manifest map[string]any) (executor.Object, error) {
+	made := executor.Object{Data: map[string][]byte{}}
+	kind, _ := manifest["type"].(string)
+	made.Type = corev1.SecretType(kind)
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		entries, _ := manifest[field].(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			text, ok := entries[key].(string)
+			if !ok {
+				return made, fmt.Errorf("%s.%s is no text", field, key)
+			}
+			content := []byte(text)
+			if field == "binaryData" || field == "data" && manifest["kind"] == string(executor.Secret) {
+				decoded, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(content)))
+				if err != nil {
+					return made, fmt.Errorf("%s.%s is not base64; encode it, or use stringData", field, key)
+				}
+				content = decoded
+			}
+			made.Data[key] = content
+		}
+	}
+	return made, nil
+}
