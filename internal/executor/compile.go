@@ -35,7 +35,11 @@ type Compiled struct {
 	engine   *verify.Engine
 	inputs   string
 	problems []error
+	access   registry.Access
 }
+
+// Access says how the first of the stores that is a registry is reached; the zero value if none is.
+func (c *Compiled) Access() registry.Access { return c.access }
 
 // Engine verifies images.
 func (c *Compiled) Engine() *verify.Engine { return c.engine }
@@ -48,9 +52,19 @@ func (c *Compiled) Inputs() string { return c.inputs }
 // rest of the Executor is as it should be.
 func (c *Compiled) Problems() []error { return slices.Clone(c.problems) }
 
+// SpecError is why a spec does not compile. It tells all that is wrong, so that one more edit cures it.
+type SpecError struct {
+	// Faults are of the spec itself, Problems of what it names.
+	Faults, Problems []error
+}
+
+func (e *SpecError) Error() string {
+	return errors.Join(slices.Concat(e.Faults, e.Problems)...).Error()
+}
+
 // Compile makes an engine of a spec and of what it names. It reads nothing.
 //
-// An error is a fault of the spec itself, which only another spec cures. What a spec names and material does not have, or
+// An error is a fault of the spec itself, which only another spec cures: a *SpecError, or one of the engine's. What a spec names and material does not have, or
 // has in no form that can be read, is no error but one of the Problems: a key that is gone verifies nothing.
 //
 // Of where Secrets and ConfigMaps are, namespace is for messages alone; it may be empty.
@@ -77,13 +91,13 @@ func Compile(name string, spec *v1alpha1.ExecutorSpec, material Material, namesp
 		}
 	}
 	if len(c.faults) > 0 {
-		return nil, errors.Join(append(c.faults, c.problems...)...) // all that is wrong, so that one more edit cures it
+		return nil, &SpecError{Faults: c.faults, Problems: c.problems}
 	}
 	engine, err := verify.New(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Compiled{engine: engine, inputs: hex.EncodeToString(c.trusted.Sum(nil))[:inputsLength], problems: c.problems}, nil
+	return &Compiled{engine: engine, inputs: hex.EncodeToString(c.trusted.Sum(nil))[:inputsLength], problems: c.problems, access: c.first}, nil
 }
 
 // inputsLength is how much of the hash is shown: 48 bits, in hexadecimal digits.
@@ -95,8 +109,10 @@ type compiler struct {
 	material  Material
 	namespace string
 	trusted   hash.Hash
-	faults    []error // of the spec
-	problems  []error // of what it names
+	faults    []error         // of the spec
+	problems  []error         // of what it names
+	first     registry.Access // of a registry store
+	asked     bool            // there is one
 }
 
 func (c *compiler) fault(err error)   { c.faults = append(c.faults, err) }
@@ -128,6 +144,9 @@ func (c *compiler) store(s *v1alpha1.Store) verify.Store {
 	if err != nil {
 		c.problem(fmt.Errorf("store %s: %w", s.Name, err))
 		return verify.UnusableStore(s.Name, err)
+	}
+	if !c.asked {
+		c.first, c.asked = access, true
 	}
 	options := registry.SessionOptions{}
 	if s.Registry.Timeout != nil {

@@ -3,7 +3,7 @@
 // A manifest is put to the same schema, the same defaults and the same rules
 // as at the API server, taken from the definitions that an installation
 // applies; then to what the controllers will say of it: that its image reads,
-// that its pod template could run. What is legal and weak is a
+// that its pod template could run, that it compiles. What is legal and weak is a
 // warning. Manifests of other kinds are passed over, so that a folder can be
 // given as it is.
 //

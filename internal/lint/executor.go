@@ -1,11 +1,14 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
 )
 
 func examineExecutor(r *reporter, e *v1alpha1.Executor) { examineVerification(r, &e.Spec) }
@@ -23,7 +26,14 @@ func examineVerification(r *reporter, spec *v1alpha1.ExecutorSpec) {
 			withoutLayouts.Stores[i] = v1alpha1.Store{Name: withoutLayouts.Stores[i].Name, Registry: &v1alpha1.RegistryStore{}}
 		}
 	}
-	if _, err := executor.Compile(r.name, &withoutLayouts, nil, "", executor.Tools{}); err != nil {
+	_, err := executor.Compile(r.name, &withoutLayouts, nil, "", executor.Tools{Registry: registry.New(registry.Options{})})
+	var faulty *executor.SpecError
+	switch {
+	case errors.As(err, &faulty):
+		for _, fault := range faulty.Faults {
+			r.add("spec", "%v", fault)
+		}
+	case err != nil:
 		r.add("spec", "%v", err)
 	}
 	for i, scope := range spec.Scopes {
@@ -66,6 +76,11 @@ const workflows = "/.github/workflows/"
 
 func examineCosign(r *reporter, field string, c *v1alpha1.CosignVerifier) {
 	for i, identity := range c.Identities {
+		for name, expression := range map[string]string{"issuerRegExp": identity.IssuerRegExp, "subjectRegExp": identity.SubjectRegExp} {
+			if _, err := regexp.Compile(expression); err != nil { // without its trust root the verifier was not compiled
+				r.add(fmt.Sprintf("%s.identities[%d].%s", field, i, name), "%v; write a regular expression as RE2 has them", err)
+			}
+		}
 		subject := strings.ReplaceAll(identity.Subject+identity.SubjectRegExp, `\.`, ".")
 		if identity.SourceRepository == "" && strings.Contains(subject, workflows) {
 			r.warn(fmt.Sprintf("%s.identities[%d]", field, i), "a workflow that other repositories may call signs for them, too; write sourceRepository")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,7 +116,7 @@ func (s *Set) Compile(folder, namespace string, tools executor.Tools) (*Judges, 
 		if err != nil {
 			return nil, err
 		}
-		compiled, err := executor.Compile(e.name.Name, &e.spec, material, "", tools)
+		compiled, err := executor.Compile(strings.TrimPrefix(e.name.String(), "/"), &e.spec, material, "", tools)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e, err)
 		}

@@ -38,10 +38,22 @@ func (c *converter) policy() {
 			f.groups = append(f.groups, v1alpha1.PolicyGroup{Name: f.name(), Min: 1, Of: []string{member}})
 		}
 		c.spec.Policy = &v1alpha1.Policy{Groups: f.groups}
+		c.dropUndecisive(f.groups)
 		if slices.ContainsFunc(f.groups, func(g v1alpha1.PolicyGroup) bool { return g.Min > 1 }) {
 			c.warn(field+".policy", "a threshold counts different signers here: one who satisfies two verifiers counts once")
 		}
 	}
+}
+
+// dropUndecisive removes the verifiers that no rule names: they only reported.
+func (c *converter) dropUndecisive(groups []v1alpha1.PolicyGroup) {
+	c.spec.Verifiers = slices.DeleteFunc(c.spec.Verifiers, func(v v1alpha1.Verifier) bool {
+		decides := slices.ContainsFunc(groups, func(g v1alpha1.PolicyGroup) bool { return slices.Contains(g.Of, v.Name) })
+		if !decides {
+			c.warn("spec.verifiers", "%s is not carried over: the policy does not name it, so it decides nothing", v.Name)
+		}
+		return !decides
+	})
 }
 
 // flattener turns nested rules into groups that refer to earlier ones.
