@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
@@ -107,6 +108,16 @@ func embedded(ip netip.Addr) netip.Addr {
 type refusedAddress string
 
 func (e refusedAddress) Error() string { return "leads to " + string(e) }
+
+// RefusedAddress says why no connection was made, where err is that of an address
+// that Reach does not allow. The text is fit for a status.
+func RefusedAddress(err error) (why string, refused bool) {
+	var e refusedAddress
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	return e.Error(), true
+}
 
 // dialer makes the connections of a Client.
 type dialer struct {

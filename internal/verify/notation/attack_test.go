@@ -338,6 +338,21 @@ func TestOneSignerHasOneText(t *testing.T) {
 	}
 }
 
+func TestSignersThatCannotBeTold(t *testing.T) {
+	ca := newAuthority(t, authority.Options{})
+	config := trusting(ca)
+	config.TrustedIdentities = []string{"*"}
+	t.Run("very long", func(t *testing.T) {
+		long := issue(t, ca, authority.Leaf{Subject: pkix.Name{CommonName: strings.Repeat("x", maxSubject)}})
+		expect(t, judged(t, config, sign(t, long, authority.Signing{})), verify.Failed, verify.ReasonMalformed, "1024 bytes")
+	})
+	t.Run("empty", func(t *testing.T) {
+		// An authority's certificate may not be without, a signer's may.
+		nobody := issue(t, ca, authority.Leaf{Edit: func(c *x509.Certificate) { c.Subject = pkix.Name{} }})
+		expect(t, judged(t, config, sign(t, nobody, authority.Signing{})), verify.Failed, verify.ReasonMalformed, "empty")
+	})
+}
+
 func TestPluginsAndCriticalAttributes(t *testing.T) {
 	ca := newAuthority(t, authority.Options{})
 	signer := issue(t, ca, authority.Leaf{})

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/asn1"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -42,16 +41,25 @@ type crlAsker struct {
 
 // Fetch returns the list at address.
 func (a *crlAsker) Fetch(ctx context.Context, address string) (*crl.Bundle, error) {
-	var issuer *x509.Certificate
-	pairs(ctx, func(c, by *x509.Certificate) bool {
-		if slices.Contains(c.CRLDistributionPoints, address) {
-			issuer = by
-		}
-		return issuer != nil
+	inquiry, err := inquiryOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, issuer, found := inquiry.find(func(c, _ *x509.Certificate) bool {
+		return slices.Contains(c.CRLDistributionPoints, address)
 	})
-	if issuer == nil {
+	if !found {
 		return nil, errors.New("no certificate of the chain names this list")
 	}
+	bundle, err := a.list(ctx, address, issuer)
+	if err != nil {
+		inquiry.note(c, err)
+	}
+	return bundle, err
+}
+
+// list is the list of an issuer, from the cache or from where it is.
+func (a *crlAsker) list(ctx context.Context, address string, issuer *x509.Certificate) (*crl.Bundle, error) {
 	key := "crl:" + fingerprint(issuer) + address
 	kept, fresh, found := a.cache.get(key, a.clock.Now())
 	if fresh {
@@ -65,7 +73,7 @@ func (a *crlAsker) Fetch(ctx context.Context, address string) (*crl.Bundle, erro
 	})
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, trouble("it did not answer in time")
 	case done := <-fetched:
 		switch {
 		case done.Err == nil:
@@ -82,7 +90,7 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 	// This runs in a goroutine of its own, in which nobody else would recover.
 	defer func() {
 		if recover() != nil {
-			bundle, err = nil, errors.New("the list cannot be read")
+			bundle, err = nil, trouble("it cannot be read")
 		}
 	}()
 	encoded, err := get(ctx, a.client, address, maxCRL)
@@ -91,7 +99,7 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 	}
 	base, err := x509.ParseRevocationList(encoded)
 	if err != nil {
-		return nil, err
+		return nil, trouble("it is no revocation list")
 	}
 	now := a.clock.Now()
 	if err := provenCRL(base, issuer, now); err != nil {
@@ -105,7 +113,7 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 			return nil, err
 		}
 		if bundle, err = fetcher.Fetch(ctx, address); err != nil {
-			return nil, err
+			return nil, trouble("the list of changes that it names cannot be had")
 		}
 		bundle.BaseCRL = base // the one that is proven
 	}
@@ -114,7 +122,7 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 			return nil, err
 		}
 		if !names(delta, deltaIndicator) || delta.Number.Cmp(base.Number) <= 0 {
-			return nil, errors.New("the list of changes is none, or older than what it changes")
+			return nil, trouble("the list of changes that it names is none, or older than what it changes")
 		}
 		if size += len(delta.Raw); delta.NextUpdate.Before(valid) {
 			valid = delta.NextUpdate
@@ -128,16 +136,16 @@ func (a *crlAsker) fetch(ctx context.Context, key, address string, issuer *x509.
 // what the library compares lists by.
 func provenCRL(list *x509.RevocationList, issuer *x509.Certificate, now time.Time) error {
 	if list.Number == nil {
-		return errors.New("the list has no number")
+		return trouble("it has no number")
 	}
 	if err := list.CheckSignatureFrom(issuer); err != nil {
-		return fmt.Errorf("the list is not of the issuer: %w", err)
+		return trouble("it is not signed by the issuer")
 	}
 	if list.ThisUpdate.After(now.Add(maxSkew)) {
-		return errors.New("the list is from the future")
+		return trouble("it is from the future")
 	}
 	if now.After(list.NextUpdate) { // also where it says none
-		return errors.New("the list is out of date")
+		return trouble("it is out of date")
 	}
 	return nil
 }

@@ -4,8 +4,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
@@ -29,19 +29,23 @@ func undecided(reason verify.Reason, format string, args ...any) *fault {
 	return &fault{verify.Undecided, reason, fmt.Sprintf(format, args...)}
 }
 
-// maxQuoted bounds what is repeated of another's text, in bytes.
-const maxQuoted = 160
+// maxQuoted bounds what is repeated of another's text, in bytes as it is written.
+const maxQuoted = 128
 
 // quoted is another's text, in quotes and bounded.
 func quoted(s string) string {
-	if len(s) <= maxQuoted {
-		return strconv.Quote(s)
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range s {
+		written := strconv.Quote(string(r))
+		if out.Len()+len(written) > maxQuoted {
+			out.WriteString("…")
+			break
+		}
+		out.WriteString(written[1 : len(written)-1])
 	}
-	cut := maxQuoted
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "…"
+	out.WriteByte('"')
+	return out.String()
 }
 
 // describe is what a certificate is for, for people.

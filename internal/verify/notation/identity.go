@@ -248,7 +248,7 @@ func rankOf(attribute pkix.AttributeTypeAndValue) int {
 // printable cannot be mistaken for what was written so.
 func render(attribute pkix.AttributeTypeAndValue) string {
 	text := pkix.RDNSequence{{attribute}}.String()
-	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 && utf8.ValidString(text) {
+	if strings.IndexFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) < 0 {
 		return text
 	}
 	escaped := strconv.Quote(text)

@@ -40,27 +40,37 @@ func (a *ocspAsker) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body != nil {
 		defer request.Body.Close()
 	}
+	inquiry, err := inquiryOf(request.Context())
+	if err != nil {
+		return nil, err
+	}
 	asked, err := ocspRequest(request)
 	if err != nil {
 		return nil, err
 	}
-	var c, issuer *x509.Certificate
-	pairs(request.Context(), func(subject, by *x509.Certificate) bool {
-		expected, err := ocsp.CreateRequest(subject, by, &ocsp.RequestOptions{Hash: crypto.SHA1})
-		if err != nil || !bytes.Equal(expected, asked) {
-			return false
-		}
-		c, issuer = subject, by
-		return true
+	c, issuer, found := inquiry.find(func(c, issuer *x509.Certificate) bool {
+		expected, err := ocsp.CreateRequest(c, issuer, &ocsp.RequestOptions{Hash: crypto.SHA1})
+		return err == nil && bytes.Equal(expected, asked)
 	})
-	if c == nil {
+	if !found {
 		return nil, errors.New("the request is about no certificate of the chain")
 	}
+	body, err := a.answer(request, asked, c, issuer)
+	if err != nil {
+		inquiry.note(c, err)
+		return nil, err
+	}
+	return answered(request, body), nil
+}
+
+// answer is what is known of a certificate, from the cache or from whom the request
+// is for.
+func (a *ocspAsker) answer(request *http.Request, asked []byte, c, issuer *x509.Certificate) ([]byte, error) {
 	now := a.clock.Now()
 	key := "ocsp:" + fingerprint(c) + fingerprint(issuer)
 	kept, fresh, found := a.cache.get(key, now)
 	if fresh {
-		return answered(request, kept.([]byte)), nil
+		return kept.([]byte), nil
 	}
 	// The request is repeated by the client that may reach the network, with its
 	// own rules for redirects.
@@ -75,40 +85,39 @@ func (a *ocspAsker) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err == nil {
 		err = a.prove(key, body, c, issuer, now)
 	}
-	switch {
-	case err == nil:
-		return answered(request, body), nil
-	case found: // what was said last is still valid
-		return answered(request, kept.([]byte)), nil
-	default:
-		return nil, err
+	if err != nil && found { // what was said last is still valid
+		return kept.([]byte), nil
 	}
+	return body, err
 }
 
 // prove refuses an answer that is not the issuer's, and keeps one that decides.
 func (a *ocspAsker) prove(key string, body []byte, c, issuer *x509.Certificate, now time.Time) error {
 	answer, err := ocsp.ParseResponseForCert(body, c, issuer)
 	if err != nil {
-		return err
+		return trouble("its answer is not one of the issuer about this certificate")
 	}
 	if by := answer.Certificate; by != nil && !by.Equal(issuer) {
 		if !slices.Contains(by.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning) {
-			return errors.New("the answer is signed by a certificate that may not sign answers")
+			return trouble("its answer is signed with a certificate that may not sign answers")
 		}
 		if now.Before(by.NotBefore) || now.After(by.NotAfter) {
-			return errors.New("the answer is signed by a certificate that is not valid now")
+			return trouble("its answer is signed with a certificate that is not valid now")
 		}
 	}
 	if answer.ThisUpdate.After(now.Add(maxSkew)) {
-		return errors.New("the answer is from the future")
+		return trouble("its answer is from the future")
 	}
 	if now.After(answer.NextUpdate) { // also where it says none
-		return errors.New("the answer is out of date")
+		return trouble("its answer is out of date")
 	}
-	if answer.Status == ocsp.Good || answer.Status == ocsp.Revoked {
+	switch answer.Status {
+	case ocsp.Good, ocsp.Revoked:
 		a.cache.put(key, body, int64(len(body)), now, answer.NextUpdate)
+		return nil
+	default:
+		return trouble("it does not know the certificate")
 	}
-	return nil
 }
 
 // ocspRequest is the request that the library makes: the body of a POST, or the

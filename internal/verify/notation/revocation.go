@@ -1,6 +1,7 @@
 package notation
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -89,7 +90,8 @@ func ask(ctx context.Context, validator revocation.Validator, chain []*x509.Cert
 			return undecided(verify.ReasonRevocationUnknown, "it is not known whether certificate %s is revoked: %s; sign with another", describe(c), problem)
 		}
 	}
-	results, err := validator.ValidateContext(withChain(ctx, chain), revocation.ValidateContextOptions{CertChain: chain, AuthenticSigningTime: signedAt})
+	ctx, inquiry := inquire(ctx, chain)
+	results, err := validator.ValidateContext(ctx, revocation.ValidateContextOptions{CertChain: chain, AuthenticSigningTime: signedAt})
 	if err != nil || len(results) != len(chain) {
 		return undecided(verify.ReasonRevocationUnknown, "it is not known whether certificate %s is revoked: its chain cannot be asked about; sign with another", describe(chain[0]))
 	}
@@ -101,7 +103,7 @@ func ask(ctx context.Context, validator revocation.Validator, chain []*x509.Cert
 			return failed(verify.ReasonRevoked, "certificate %s is revoked: sign the image again with another, if it is still to be trusted", describe(chain[i]))
 		default:
 			if unknown == nil {
-				unknown = undecided(verify.ReasonRevocationUnknown, "it is not known whether certificate %s is revoked: %s gave no valid answer; see that Gatehouse reaches it, or set revocation to Log", describe(chain[i]), addresses(chain[i]))
+				unknown = undecided(verify.ReasonRevocationUnknown, "it is not known whether certificate %s is revoked: asked %s, %s; cure that, or set revocation to Log", describe(chain[i]), addresses(chain[i]), cmp.Or(inquiry.why(chain[i]), "the answer does not count"))
 			}
 		}
 	}
@@ -125,32 +127,14 @@ func addressProblem(c *x509.Certificate) string {
 	return ""
 }
 
-// addresses lists where a certificate says to ask.
+// addresses says where a certificate says to ask, by each way the first.
 func addresses(c *x509.Certificate) string {
 	var parts []string
-	for _, address := range c.OCSPServer {
-		parts = append(parts, "OCSP at "+quoted(address))
+	if len(c.OCSPServer) > 0 {
+		parts = append(parts, "OCSP at "+quoted(c.OCSPServer[0]))
 	}
-	for _, address := range c.CRLDistributionPoints {
-		parts = append(parts, "the list at "+quoted(address))
+	if len(c.CRLDistributionPoints) > 0 {
+		parts = append(parts, "the list at "+quoted(c.CRLDistributionPoints[0]))
 	}
 	return strings.Join(parts, " and ")
-}
-
-type chainKey struct{}
-
-// withChain tells those who ask which chain they ask about.
-func withChain(ctx context.Context, chain []*x509.Certificate) context.Context {
-	return context.WithValue(ctx, chainKey{}, chain)
-}
-
-// pairs calls do with each certificate of the chain that ctx carries, and its
-// issuer, until do returns true.
-func pairs(ctx context.Context, do func(c, issuer *x509.Certificate) bool) {
-	chain, _ := ctx.Value(chainKey{}).([]*x509.Certificate)
-	for i := 0; i+1 < len(chain); i++ {
-		if do(chain[i], chain[i+1]) {
-			return
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ocsp"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
 	authority "github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
@@ -110,7 +111,7 @@ func TestRevocationThatCannotBeLearnt(t *testing.T) {
 			config.Level = test.level
 			finding := judged(t, config, signature)
 			if test.outcome == verify.Undecided {
-				expect(t, finding, verify.Undecided, verify.ReasonRevocationUnknown, r.URL, "set revocation to Log")
+				expect(t, finding, verify.Undecided, verify.ReasonRevocationUnknown, r.URL, "it answered 503", "set revocation to Log")
 				continue
 			}
 			expect(t, finding, verify.Passed, verify.ReasonVerified)
@@ -156,6 +157,22 @@ func TestOnlyTheGivenClientIsUsed(t *testing.T) {
 		expect(t, judged(t, config, sign(t, issue(t, ca, authority.Leaf{}), authority.Signing{})), verify.Undecided, verify.ReasonRevocationUnknown)
 		if r.count() > 0 {
 			t.Error("another client was used")
+		}
+	})
+}
+
+// A certificate authority in a private network is common, and that Gatehouse does
+// not dial there by itself is to be learnt from the message.
+func TestAddressThatIsNotDialledIsNamed(t *testing.T) {
+	eachMethod(t, func(t *testing.T, r *responder, ca *authority.Authority) {
+		client := registry.New(registry.Options{})
+		defer client.Close()
+		config := asking(ca, Enforce)
+		config.HTTPClient = client.Anonymous()
+		expect(t, judged(t, config, sign(t, issue(t, ca, authority.Leaf{}), authority.Signing{})),
+			verify.Undecided, verify.ReasonRevocationUnknown, r.URL, "loopback address", "--registry-allow-loopback")
+		if r.count() > 0 {
+			t.Error("it is dialled")
 		}
 	})
 }

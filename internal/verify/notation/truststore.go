@@ -89,20 +89,35 @@ func parseStore(field string, store TrustStore) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for i, material := range store.Certificates {
 		field := fmt.Sprintf("%s.certificates[%d]", field, i)
-		certificates, err := parsePEM(material)
+		certificates, err := parseAnchors(store.Type, material)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", field, err)
-		}
-		for _, c := range certificates {
-			if err := checkAnchor(store.Type, c); err != nil {
-				return nil, fmt.Errorf("%s: %s %w", field, describe(c), err)
-			}
 		}
 		if all = append(all, certificates...); len(all) > maxStoreCertificates {
 			return nil, fmt.Errorf("%s: the store has more than %d certificates: keep those that sign images", field, maxStoreCertificates)
 		}
 	}
 	return all, nil
+}
+
+// CheckCertificates says what is wrong with the PEM for a trust store of a type; nil
+// if all its certificates can vouch.
+func CheckCertificates(store StoreType, material []byte) error {
+	_, err := parseAnchors(store, material)
+	return err
+}
+
+func parseAnchors(store StoreType, material []byte) ([]*x509.Certificate, error) {
+	certificates, err := parsePEM(material)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range certificates {
+		if err := checkAnchor(store, c); err != nil {
+			return nil, fmt.Errorf("%s %w", describe(c), err)
+		}
+	}
+	return certificates, nil
 }
 
 // parsePEM reads at least one certificate, and nothing but certificates.
