@@ -139,6 +139,10 @@ func TestAttestationsAreNoSignatures(t *testing.T) {
 		fails(t, verifier, signing.Bundled(described(manifest), attestation, ""), verify.ReasonNotASignature, says)
 		fails(t, verifier, bundled(attestation), verify.ReasonNotASignature, says) // it poses as a signature
 	}
+	other := edited(must(signer.SignStatement(statement())), func(content map[string]any) {
+		at(content, "dsseEnvelope")["payloadType"] = "text/plain"
+	})
+	fails(t, verifier, bundled(other), verify.ReasonNotASignature, `it is no signature, but an envelope of type "text/plain"`)
 	large := signing.Bundled(described(manifest), make([]byte, maxBundle+1), signing.PredicateSBOM)
 	fails(t, verifier, large, verify.ReasonNotASignature, signing.PredicateSBOM)
 
@@ -363,6 +367,7 @@ func TestMalformedSignatures(t *testing.T) {
 		{"a signature that is not base64", annotated(signing.AnnotationSignature, "%"), "is not base64"},
 		{"an endless signature", annotated(signing.AnnotationSignature, strings.Repeat("A", 4096)), "is longer than any signature"},
 		{"a certificate that is none", annotated(signing.AnnotationCertificate, "x"), "is not one certificate in PEM"},
+		{"a blank certificate", annotated(signing.AnnotationCertificate, " "), "is not one certificate in PEM"},
 		{"two certificates", annotated(signing.AnnotationCertificate, certificate+certificate), "is not one certificate in PEM"},
 		{"a log entry that is none", annotated(signing.AnnotationLogEntry, "x"), "it is not JSON"},
 		{"a log entry that reads in two ways", annotated(signing.AnnotationLogEntry, `{"Payload":{},"payload":{}}`), "twice in one object"},
