@@ -36,6 +36,9 @@ type found struct {
 	report   *ArtifactReport // nil if there was no signature in it
 	findings []verdicts
 	gap      *gap
+	// taken, where there is one, is closed once everything before has been taken
+	// and has not decided.
+	taken chan struct{}
 }
 
 // verdicts are what one verifier made of an artifact.
@@ -102,10 +105,10 @@ func (s *search) tagged(ctx context.Context, tag string) found {
 
 // manifestResult is a manifest that was fetched, or why not.
 type manifestResult struct {
-	digest image.Digest
-	got    registry.Manifest
-	err    error
-	over   *found // in place of all that: a gap
+	digest  image.Digest
+	got     registry.Manifest
+	err     error
+	instead *found // of all that: a gap, or a pause
 }
 
 // referrers judges what refers to the subject, in the order in which the results
@@ -126,7 +129,7 @@ func (s *search) referrers(ctx context.Context, running *sync.WaitGroup) <-chan 
 		for pending := range manifests {
 			result, readers, artifact := s.recognise(<-pending)
 			if artifact == nil {
-				if result.report == nil && result.gap == nil {
+				if result.report == nil && result.gap == nil && result.taken == nil {
 					continue
 				}
 			} else if judged++; judged > s.room {
@@ -162,61 +165,98 @@ func launch[T any](ctx context.Context, running *sync.WaitGroup, queue chan<- ch
 
 // list fetches the manifests of the referrers: of each page those first that claim
 // to be what is looked for, and those that claim to be something else after
-// everything. No claim is believed, so none is left out.
+// everything. No claim is believed, so none is left out; but what is less likely
+// is not fetched before it is known that the likelier did not decide.
 func (s *search) list(ctx context.Context, launch func(func() manifestResult) bool) {
-	digest := s.subject.Digest()
-	asked := map[image.Digest]bool{}
-	fetch := func(d ocispec.Descriptor) bool {
-		of, err := image.ParseDigest(string(d.Digest))
-		if err != nil || asked[of] {
-			return true
-		}
-		if len(asked) == s.engine.limits.MaxManifests {
-			over := s.gap(ReasonTooLarge, fmt.Sprintf("store %s: more than %d referrers", s.store, s.engine.limits.MaxManifests), s.engine.verifiers)
-			launch(func() manifestResult { return manifestResult{over: &over} })
-			return false
-		}
-		asked[of] = true
-		return launch(func() manifestResult {
-			got, err := s.source.Manifest(ctx, of)
-			return manifestResult{digest: of, got: got, err: err}
-		})
-	}
+	l := &listing{search: s, ctx: ctx, launch: launch, asked: map[image.Digest]bool{}}
 	var unlikely []ocispec.Descriptor
 	var ended error
-	for page, err := range s.source.Referrers(ctx, digest, "") {
+	for page, err := range s.source.Referrers(ctx, s.subject.Digest(), "") {
 		if err != nil {
 			ended = err
 			break
 		}
-		slices.SortStableFunc(page, func(a, b ocispec.Descriptor) int {
-			return cmp.Or(cmp.Compare(s.likelihood(a), s.likelihood(b)), cmp.Compare(a.Digest, b.Digest))
-		})
 		for _, d := range page {
 			if s.likelihood(d) == claimsOther {
 				unlikely = append(unlikely, d)
-			} else if !fetch(d) {
+			}
+		}
+		for _, likelihood := range []int{claimsSignature, claimsNothing, claimsAttestation} {
+			if !l.fetchAll(page, likelihood) {
 				return
 			}
 		}
 	}
-	for _, d := range unlikely {
-		if !fetch(d) {
-			return
-		}
+	if !l.fetchAll(unlikely, claimsOther) {
+		return
 	}
 	if ended != nil {
-		over := s.trouble(ended, s.engine.verifiers)
-		launch(func() manifestResult { return manifestResult{over: &over} })
+		l.instead(s.trouble(ended, s.engine.verifiers))
 	}
+}
+
+// listing is the work of list.
+type listing struct {
+	*search
+	ctx    context.Context
+	launch func(func() manifestResult) bool
+	asked  map[image.Digest]bool
+}
+
+// fetchAll fetches the manifests of those descriptors that are as likely, and waits
+// until what came of them was taken. It is false if there is nothing more to do.
+func (l *listing) fetchAll(descriptors []ocispec.Descriptor, likelihood int) bool {
+	var digests []image.Digest
+	for _, d := range descriptors {
+		if l.likelihood(d) != likelihood {
+			continue
+		}
+		if of, err := image.ParseDigest(string(d.Digest)); err == nil && !l.asked[of] {
+			l.asked[of] = true
+			digests = append(digests, of)
+		}
+	}
+	if len(digests) == 0 {
+		return true
+	}
+	slices.SortFunc(digests, func(a, b image.Digest) int { return cmp.Compare(a.String(), b.String()) })
+	most := l.engine.limits.MaxManifests
+	room := most - (len(l.asked) - len(digests))
+	for _, of := range digests[:min(room, len(digests))] {
+		if !l.launch(func() manifestResult {
+			got, err := l.source.Manifest(l.ctx, of)
+			return manifestResult{digest: of, got: got, err: err}
+		}) {
+			return false
+		}
+	}
+	if room < len(digests) {
+		l.instead(l.gap(ReasonTooLarge, fmt.Sprintf("store %s: more than %d referrers", l.store, most), l.engine.verifiers))
+		return false
+	}
+	taken := make(chan struct{})
+	if !l.instead(found{taken: taken}) {
+		return false
+	}
+	select {
+	case <-taken:
+		return true
+	case <-l.ctx.Done():
+		return false
+	}
+}
+
+// instead puts something in the queue that is no manifest.
+func (l *listing) instead(f found) bool {
+	return l.launch(func() manifestResult { return manifestResult{instead: &f} })
 }
 
 // recognise tells by the manifest what a referrer is: an artifact and the
 // verifiers that read it, or what is to be reported in its place.
 func (s *search) recognise(m manifestResult) (found, []Verifier, *Artifact) {
 	switch {
-	case m.over != nil:
-		return *m.over, nil, nil
+	case m.instead != nil:
+		return *m.instead, nil, nil
 	case isNotFound(m.err):
 		return found{}, nil, nil // listed still, but deleted
 	case m.err != nil:

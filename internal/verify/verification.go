@@ -47,6 +47,7 @@ func newVerification(engine *Engine, subject image.Pinned) *verification {
 // asked.
 func (v *verification) ask(ctx context.Context, store Store) bool {
 	v.stores = append(v.stores, StoreReport{Name: store.Name()})
+	before := len(v.gaps)
 	source, err := store.open(v.subject)
 	s := &search{engine: v.engine, subject: v.subject, store: store.Name(), source: source}
 	if err != nil {
@@ -82,6 +83,8 @@ func (v *verification) ask(ctx context.Context, store Store) bool {
 		}
 	}
 	if ctx.Err() != nil {
+		// Which question was cut short is a matter of chance, and said of none.
+		v.gaps, v.stores[len(v.stores)-1].Errors = v.gaps[:before], nil
 		v.take(s.gap(ReasonUnreachable, fmt.Sprintf("store %s: not all of it was looked at in the time there was", store.Name()), v.engine.verifiers))
 		return true
 	}
@@ -92,6 +95,10 @@ func (v *verification) ask(ctx context.Context, store Store) bool {
 // the policy is satisfied, or a bound is met.
 func (v *verification) take(f found) bool {
 	store := &v.stores[len(v.stores)-1]
+	if f.taken != nil {
+		close(f.taken)
+		return false
+	}
 	if f.gap != nil {
 		v.gaps = append(v.gaps, *f.gap)
 		store.Errors = append(store.Errors, f.gap.text)

@@ -264,3 +264,13 @@ func (r *Registry) serveReferrers(w http.ResponseWriter, req *http.Request, repo
 	w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
 	_ = json.NewEncoder(w).Encode(index)
 }
+
+// Content is the manifest with a digest.
+func (r *Registry) Content(tb testing.TB, repository string, of image.Digest) []byte {
+	tb.Helper()
+	answer := r.push(http.MethodGet, "/v2/"+repository+"/manifests/"+of.String(), "", nil)
+	if answer.Code != http.StatusOK {
+		tb.Fatalf("get %s: %d %s", of, answer.Code, answer.Body)
+	}
+	return answer.Body.Bytes()
+}
