@@ -90,6 +90,24 @@ func (r *Registry) PushReferrer(tb testing.TB, repository string, manifest ocisp
 	return pushed
 }
 
+// PushArtifact stores blobs and a manifest as they are, with a tag or without. One
+// that names a subject is listed as PushReferrer lists it.
+func (r *Registry) PushArtifact(tb testing.TB, repository, tag, mediaType string, manifest []byte, blobs ...[]byte) image.Digest {
+	tb.Helper()
+	for _, blob := range blobs {
+		r.PushBlob(tb, repository, "application/octet-stream", blob)
+	}
+	if tag == "" {
+		tag = image.DigestOf(manifest).String()
+	}
+	pushed := r.PushManifest(tb, repository, tag, mediaType, string(manifest))
+	var decoded ocispec.Manifest
+	if err := json.Unmarshal(manifest, &decoded); err == nil && decoded.Subject != nil && r.referrers.off {
+		r.list(tb, repository, *decoded.Subject, pushed)
+	}
+	return pushed
+}
+
 // Subject is a descriptor that names an image in this registry.
 func (r *Registry) Subject(tb testing.TB, repository string, of image.Digest) *ocispec.Descriptor {
 	tb.Helper()
