@@ -3,14 +3,20 @@ package release_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/signatures/cosign"
 	"github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
 
@@ -112,14 +118,80 @@ func verification(v v1alpha1.Verification) func(*v1alpha1.GatewayRelease) {
 var requiredSignature = verification(v1alpha1.VerificationRequired)
 
 // unverified is a check of what a release says that gives nobody what it asks for.
-func unverified(object *v1alpha1.GatewayRelease, reason, message string) func() error {
+func unverified(object *v1alpha1.GatewayRelease, reason string, says ...string) func() error {
 	return all(
-		summary(object, "Unverified: "+message),
+		begins(object, "Unverified: ", says...),
 		condition(object, v1alpha1.ConditionVerified, metav1.ConditionFalse, reason),
 		condition(object, v1alpha1.ConditionReady, metav1.ConditionFalse, reason),
 		condition(object, v1alpha1.ConditionStalled, metav1.ConditionTrue, reason),
 		absent(object, v1alpha1.ConditionReconciling),
 	)
+}
+
+// begins is a check of how the summary begins, and of what else it says.
+func begins(object *v1alpha1.GatewayRelease, beginning string, says ...string) func() error {
+	return func() error {
+		if !strings.HasPrefix(object.Status.Summary, beginning) {
+			return fmt.Errorf("summary is %q, want it to begin with %q", object.Status.Summary, beginning)
+		}
+		for _, part := range says {
+			if !strings.Contains(object.Status.Summary, part) {
+				return fmt.Errorf("summary is %q, want %q in it", object.Status.Summary, part)
+			}
+		}
+		return nil
+	}
+}
+
+// withheld is a check of what is given to no further gateway.
+func withheld(object *v1alpha1.GatewayRelease, revisions ...string) func() error {
+	return func() error {
+		if got := object.Status.Rollout.Withheld; !slices.Equal(got, revisions) {
+			return fmt.Errorf("withheld %v, want %v", got, revisions)
+		}
+		return nil
+	}
+}
+
+// runs checks what a gateway was given; nothing is "".
+func (b *bench) runs(gateway *v1alpha1.GatewayInstance, want string) error {
+	if err := b.client.Get(b.Context(), objectKey(gateway), gateway); err != nil {
+		return err
+	}
+	got := ""
+	if gateway.Status.Revision != nil {
+		got = gateway.Status.Revision.Image
+	}
+	if got != want {
+		return fmt.Errorf("gateway %s was given %q, want %q", gateway.Name, got, want)
+	}
+	return nil
+}
+
+// holds checks that something stays so while gateways obey.
+func (b *bench) holds(object *v1alpha1.GatewayRelease, check func() error) {
+	b.Helper()
+	eventually.Holds(b.T, time.Second, func() error {
+		if err := b.obey(); err != nil {
+			return err
+		}
+		return b.is(object, check)
+	})
+}
+
+func objectKey(object client.Object) client.ObjectKey { return client.ObjectKeyFromObject(object) }
+
+// attachCosign pushes what cosign has signed.
+func (b *bench) attachCosign(repository string, artifact *cosign.Artifact) {
+	b.Helper()
+	for _, blob := range artifact.Blobs {
+		b.hub.PushBlob(b, repository, blob.MediaType, blob.Content)
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(artifact.Manifest, &manifest); err != nil {
+		b.Fatal(err)
+	}
+	b.hub.PushTagged(b, repository, artifact.Tag, manifest)
 }
 
 // verifiedBy is a check of a positive verdict.
