@@ -214,7 +214,7 @@ func TestWhatCannotBeDecidedWaits(t *testing.T) {
 			condition(r, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRolloutComplete),
 			condition(r, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCannotVerify),
 			absent(r, v1alpha1.ConditionStalled),
-			withheld(r, r.Status.Revision),
+			bothWithheld(r),
 		))
 		late := b.gateway(r)
 		b.holds(r, func() error { return b.runs(late, "") })
