@@ -56,7 +56,10 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 		}
 		return course{}, waiting(decision.Reason, release.Name)
 	}
-	barred := r.allowed(ctx, gateway, release)
+	barred := r.allowed(ctx, r.hub, gateway, release)
+	if outcome.As(barred) != nil {
+		barred = r.allowed(ctx, r.hubLive, gateway, release) // the cache may be behind
+	}
 	if barred != nil {
 		described := outcome.As(barred)
 		if described == nil {
@@ -103,13 +106,18 @@ func refuse(decision rollout.Decision, own rollout.Gateway, notice, barred error
 }
 
 // release reads the gateway's release; nil when there is none. It is not copied, for the window of a large fleet is large
-// and every pass reads it: nobody modifies it.
+// and every pass reads it: nobody modifies it. That there is none is not said by a cache that is behind.
 func (r *reconciler) release(ctx context.Context, name string) (*v1alpha1.GatewayRelease, error) {
-	release := &v1alpha1.GatewayRelease{}
-	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, release, client.UnsafeDisableDeepCopy); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
+	release, key := &v1alpha1.GatewayRelease{}, client.ObjectKey{Name: name}
+	err := r.hub.Get(ctx, key, release, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		release = &v1alpha1.GatewayRelease{}
+		err = r.hubLive.Get(ctx, key, release)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
 		return nil, fmt.Errorf("read GatewayRelease %s: %w", name, err)
 	}
 	return release, nil
@@ -141,13 +149,13 @@ func (r *reconciler) revision(ctx context.Context, name string) (revision.Revisi
 // allowed holds a gateway to the namespaces of its profile. Which profile that is follows from the release as it is
 // now: the list is no part of a revision. A profile that is gone allows nothing; without a release there is no list,
 // and what the gateway has recorded was allowed.
-func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInstance, release *v1alpha1.GatewayRelease) error {
+func (r *reconciler) allowed(ctx context.Context, from client.Reader, gateway *v1alpha1.GatewayInstance, release *v1alpha1.GatewayRelease) error {
 	if release == nil {
 		return nil
 	}
 	profile := &v1alpha1.GatewayProfile{}
 	name := release.Spec.ProfileRef.Name
-	if err := r.hub.Get(ctx, client.ObjectKey{Name: name}, profile, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.Get(ctx, client.ObjectKey{Name: name}, profile, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return outcome.Terminal(v1alpha1.ReasonProfileNotFound, fmt.Errorf(
 				"GatewayProfile %s of release %s does not exist; create it. What runs keeps running", name, release.Name))
@@ -165,7 +173,7 @@ func (r *reconciler) allowed(ctx context.Context, gateway *v1alpha1.GatewayInsta
 				"GatewayProfile %s: spec.allowedNamespaces.selector is no label selector; correct it", name))
 		}
 		namespace := &corev1.Namespace{}
-		if err := r.hub.Get(ctx, client.ObjectKey{Name: gateway.Namespace}, namespace, client.UnsafeDisableDeepCopy); err != nil {
+		if err := from.Get(ctx, client.ObjectKey{Name: gateway.Namespace}, namespace, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("read Namespace %s: %w", gateway.Namespace, err)
 		}
 		if selector.Matches(labels.Set(namespace.Labels)) {

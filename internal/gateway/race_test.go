@@ -9,8 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -219,4 +221,73 @@ func TestAGatewayThatServesTakesNothingThatIsForOneThatDoesNot(t *testing.T) {
 	}
 	w.admit(g, second, 2)
 	w.runs(g, imageOf(2))
+}
+
+// A cache that is behind has not met a release that is there, or holds a profile as it was when it allowed less: nobody is
+// told of it.
+func TestWhatACacheIsMissingIsNotBlamedOnPeople(t *testing.T) {
+	for name, lie := range map[string]func(object client.Object) error{
+		"the release": func(object client.Object) error {
+			if _, ok := object.(*v1alpha1.GatewayRelease); ok {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "gatewayreleases"}, "r")
+			}
+			return nil
+		},
+		"the profile": func(object client.Object) error {
+			if _, ok := object.(*v1alpha1.GatewayProfile); ok {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "gatewayprofiles"}, "p")
+			}
+			return nil
+		},
+		"the allowance": func(object client.Object) error {
+			if profile, ok := object.(*v1alpha1.GatewayProfile); ok {
+				profile.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{Names: []string{"another"}}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t)
+			g := w.running()
+			w.stop()
+			var looks atomic.Int64
+			w.hooks = interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					if _, pass := object.(*v1alpha1.GatewayInstance); pass {
+						looks.Add(1)
+						return c.Get(ctx, key, object, options...)
+					}
+					if profile, ok := object.(*v1alpha1.GatewayProfile); ok { // not the one in the cache
+						seen := &v1alpha1.GatewayProfile{}
+						if err := c.Get(ctx, key, seen); err != nil {
+							return err
+						}
+						seen.DeepCopyInto(profile)
+					} else if err := c.Get(ctx, key, object, options...); err != nil {
+						return err
+					}
+					return lie(object)
+				},
+			}
+			since := w.mark()
+			w.start()
+			seen := int64(0)
+			for range 3 {
+				eventually.Succeeds(t, patience, func() error {
+					if n := looks.Load(); n <= seen {
+						return fmt.Errorf("%d passes, want more than %d", n, seen)
+					}
+					return nil
+				})
+				seen = looks.Load()
+				edit(w, g, func(g *v1alpha1.GatewayInstance) {
+					g.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: fmt.Sprint(seen)}
+				})
+			}
+			w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+			for _, e := range w.writes(since) {
+				t.Errorf("sent %s", e)
+			}
+		})
+	}
 }

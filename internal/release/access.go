@@ -15,7 +15,7 @@ import (
 
 // access reads how the release reaches its registry. What is missing or malformed is terminal: the Secret and the
 // ConfigMap wake the release when they change. No error holds anything of a Secret.
-func (r *reconciler) access(ctx context.Context, release *v1alpha1.GatewayRelease) (registry.Access, error) {
+func (r *reconciler) access(ctx context.Context, from client.Reader, release *v1alpha1.GatewayRelease) (registry.Access, error) {
 	spec := release.Spec.Registry
 	if spec == nil {
 		return registry.Access{}, nil
@@ -23,25 +23,25 @@ func (r *reconciler) access(ctx context.Context, release *v1alpha1.GatewayReleas
 	access := registry.Access{PlainHTTP: spec.PlainHTTP}
 	var err error
 	if spec.Credentials != nil {
-		if access.Credentials, err = r.credentials(ctx, spec.Credentials.SecretRef.Name); err != nil {
+		if access.Credentials, err = r.credentials(ctx, from, spec.Credentials.SecretRef.Name); err != nil {
 			return registry.Access{}, err
 		}
 	}
 	if spec.CABundle != nil {
-		if access.CABundle, err = r.caBundle(ctx, spec.CABundle.ConfigMapRef); err != nil {
+		if access.CABundle, err = r.caBundle(ctx, from, spec.CABundle.ConfigMapRef); err != nil {
 			return registry.Access{}, err
 		}
 	}
 	return access, nil
 }
 
-func (r *reconciler) credentials(ctx context.Context, name string) (*registry.DockerConfig, error) {
+func (r *reconciler) credentials(ctx context.Context, from client.Reader, name string) (*registry.DockerConfig, error) {
 	refuse := func(format string, args ...any) (*registry.DockerConfig, error) {
 		return nil, outcome.Terminal(v1alpha1.ReasonInvalidAccess,
 			fmt.Errorf("spec.registry.credentials: Secret %s/%s %w", r.namespace, name, fmt.Errorf(format, args...)))
 	}
 	secret := &corev1.Secret{}
-	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, secret); {
+	switch err := from.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, secret); {
 	case apierrors.IsNotFound(err):
 		return refuse("not found; create it with the type %s", corev1.SecretTypeDockerConfigJson)
 	case err != nil:
@@ -57,13 +57,13 @@ func (r *reconciler) credentials(ctx context.Context, name string) (*registry.Do
 	return config, nil
 }
 
-func (r *reconciler) caBundle(ctx context.Context, ref v1alpha1.KeyReference) ([]byte, error) {
+func (r *reconciler) caBundle(ctx context.Context, from client.Reader, ref v1alpha1.KeyReference) ([]byte, error) {
 	refuse := func(format string, args ...any) ([]byte, error) {
 		return nil, outcome.Terminal(v1alpha1.ReasonInvalidAccess,
 			fmt.Errorf("spec.registry.caBundle: ConfigMap %s/%s %w", r.namespace, ref.Name, fmt.Errorf(format, args...)))
 	}
 	bundle := &corev1.ConfigMap{}
-	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: ref.Name}, bundle); {
+	switch err := from.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: ref.Name}, bundle); {
 	case apierrors.IsNotFound(err):
 		return refuse("not found; create it with the certificates under the key %q", ref.Key)
 	case err != nil:

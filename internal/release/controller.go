@@ -108,6 +108,14 @@ func (r *reconciler) assess(ctx context.Context, release *v1alpha1.GatewayReleas
 	if known.revision, err = known.wanted.revision(release, known.resolved.digest); err != nil {
 		return known, err
 	}
+	if known.revision.Name() != release.Status.Revision {
+		if known.wanted, err = r.again(ctx, release, known.wanted); err != nil {
+			return known, err
+		}
+		if known.revision, err = known.wanted.revision(release, known.resolved.digest); err != nil {
+			return known, err
+		}
+	}
 	known.verdict = r.verify(ctx, release, known.revision)
 	// What does not verify any more stays the accepted revision, and is kept for those who run it.
 	known.accepted = known.verdict.admits() || known.revision.Name() == release.Status.Revision

@@ -45,7 +45,10 @@ func (r *reconciler) resolve(ctx context.Context, release *v1alpha1.GatewayRelea
 	if !recorded.IsZero() && once {
 		return resolution{digest: recorded}, nil
 	}
-	access, err := r.access(ctx, release)
+	access, err := r.access(ctx, r.client, release)
+	if outcome.As(err) != nil {
+		access, err = r.access(ctx, r.live, release) // the cache may be behind
+	}
 	if err != nil {
 		return r.troubled(recorded, err, time.Time{})
 	}

@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,12 +62,9 @@ func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 	}
 
 	var told []scenario
-	for _, s := range scenarios {
-		for _, o := range chosen {
-			if o.scenario.name == s.name {
-				told = append(told, s)
-				break
-			}
+	for i := range scenarios {
+		if first := slices.IndexFunc(chosen, func(o ordeal) bool { return index(o.scenario) == i }); first >= 0 {
+			told = append(told, chosen[first].scenario)
 		}
 	}
 	undisturbed := make([]outcome, len(scenarios))
@@ -121,7 +119,9 @@ func ordeals(seed uint64, only string) []ordeal {
 	order := random.Perm(len(scenarios))
 	for turn := range scenarios {
 		for i, a := range adversities {
-			chosen = append(chosen, ordeal{scenarios[order[(turn+i)%len(scenarios)]], a})
+			s := scenarios[order[(turn+i)%len(scenarios)]]
+			s.unseen = true
+			chosen = append(chosen, ordeal{s, a})
 		}
 	}
 	switch only {

@@ -3,6 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -83,24 +84,39 @@ func (a *adverse) everywhere(do func(*faultproxy.Proxy)) {
 func every(faultproxy.Request) bool { return true }
 
 // oldLists has the managers talk to an API server whose cache is behind, and to one whose is not, in turn: each time
-// they list anew, by the one they go back in time, and by the other they come back at once.
+// they list anew, by the one they go back in time, and by the other they come back at once. The one has a cache for each
+// kind, of which about half are behind, so what the managers see never was at one time. A story that is over sooner is
+// looked back upon once, too.
 func (a *adverse) oldLists() (end func()) {
 	present := func(p *faultproxy.Proxy) {
 		p.Present()
 		p.Relist(every)
 	}
-	behind := func(p *faultproxy.Proxy) {
-		p.Behind(a.lane.history, a.lag, every)
-		p.Relist(every)
-	}
-	stop := a.meanwhile(func(turn int) {
-		if turn%2 == 0 {
-			a.everywhere(behind)
-		} else {
+	back := make(chan struct{})
+	stop := a.meanwhile(time.Duration(a.random.Int64N(int64(storyTime))), func(turn int) {
+		if turn%2 == 1 {
 			a.everywhere(present)
+			if turn == 1 {
+				close(back)
+			}
+			return
 		}
+		salt := a.random.Uint64()
+		old := func(r faultproxy.Request) bool {
+			kind := fnv.New64a()
+			_, _ = kind.Write([]byte(r.Resource))
+			return rand.New(rand.NewPCG(salt, kind.Sum64())).IntN(2) == 0
+		}
+		a.everywhere(func(p *faultproxy.Proxy) {
+			p.Behind(a.lane.history, a.lag, old)
+			p.Relist(old)
+		})
 	})
 	return func() {
+		select {
+		case <-back:
+		case <-a.t.Context().Done():
+		}
 		stop()
 		a.everywhere(present)
 	}
@@ -119,11 +135,10 @@ func (a *adverse) eventsLost() (end func()) {
 		p.Distort()
 		p.Relist(every)
 	}
-	stop := a.meanwhile(func(turn int) {
-		switch {
-		case turn == a.turns-1:
+	stop := a.meanwhile(a.lag, func(turn int) {
+		if turn == a.turns-1 {
 			a.everywhere(found)
-		case turn > 0:
+		} else {
 			a.everywhere(func(p *faultproxy.Proxy) { p.Relist(every) })
 		}
 	})
@@ -174,15 +189,17 @@ func (a *adverse) leaderPaused() (end func()) {
 	}
 }
 
-// meanwhile does something in so many turns, each after a somewhat longer while. The first is now.
-func (a *adverse) meanwhile(do func(turn int)) (stop func()) {
+// storyTime is about how long a story takes.
+const storyTime = 1500 * time.Millisecond
+
+// meanwhile does something in so many turns, each after a somewhat longer while, and the first after the one given.
+func (a *adverse) meanwhile(first time.Duration, do func(turn int)) (stop func()) {
 	ctx, cancel := context.WithCancel(a.t.Context())
 	var working sync.WaitGroup
-	do(0)
 	working.Go(func() {
-		pause := a.lag
-		for turn := 1; turn < a.turns; turn++ {
-			timer := time.NewTimer(pause/2 + time.Duration(a.random.Int64N(int64(pause))))
+		pause, longest := first, a.lag
+		for turn := range a.turns {
+			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
@@ -190,7 +207,8 @@ func (a *adverse) meanwhile(do func(turn int)) (stop func()) {
 				return
 			}
 			do(turn)
-			pause += pause / 4
+			pause = longest/2 + time.Duration(a.random.Int64N(int64(longest)))
+			longest += longest / 4
 		}
 	})
 	return func() {

@@ -30,6 +30,8 @@ type scenario struct {
 	fresh bool
 	// loose says that it is chance which gateways an edit finds where on their way.
 	loose bool
+	// unseen says that it is chance whether the first rollout sees a gateway, or is over and it gets what is stable.
+	unseen bool
 	// story is what happens. It waits for what it builds on, and not for the end.
 	story func(*testing.T, *run)
 	// end says what is missing to the end of it.

@@ -118,6 +118,7 @@ func (r *run) common(objects []client.Object) func(string) string {
 //   - fleetVersion, a version;
 //   - the inputs annotation, a hash in which the gateway's UID is, and of an applied object's mark the UID and the hash
 //     (the generation stays);
+//   - where it is chance whether the first rollout saw a gateway (unseen), whether it was installed by it;
 //   - in a scenario in which it is chance what a gateway meets on its way (loose): how many generations its Deployment
 //     has had, the numbers of attempts, and how a gateway stood when it was admitted. The order within a fleet goes by UIDs, so which gateways an edit finds moved
 //     already differs from run to run, with or without a crash.
@@ -137,6 +138,9 @@ func (r *run) forget(content any) {
 		}
 		if mark, ok := content["mark"].(string); ok {
 			content["mark"] = marked.ReplaceAllString(mark, "$1")
+		}
+		if r.scenario.unseen {
+			delete(content, "install")
 		}
 		if r.scenario.loose {
 			for _, key := range []string{"mark", "attempt", "stableAttempt", "wasReady", "install", v1alpha1.AnnotationAttempt} {

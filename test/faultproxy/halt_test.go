@@ -96,6 +96,12 @@ func TestBehindTheTime(t *testing.T) {
 	if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Get(t.Context(), "c00", metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		t.Error("what is read by name is of a while ago")
 	}
+	if list, err := b.client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 3 {
+		t.Errorf("a list that is to be of now has %d: %v", len(list.Items), err)
+	}
+	if list, err := b.client.CoreV1().ConfigMaps(b.namespace).List(t.Context(), metav1.ListOptions{ResourceVersion: "0"}); err != nil || len(list.Items) != 0 && time.Since(made) < by {
+		t.Errorf("a list that may be of any time has %d: %v", len(list.Items), err)
+	}
 	eventually.Succeeds(t, soon, b.sees(lister, 3))
 	made = time.Now()
 	b.make("late")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,8 @@ type behind struct {
 
 // Behind shows what matches as an API server does whose cache is behind, until Present: a list is of so long ago, and
 // each event comes so long after what it tells of. Clients that watch already keep what they know and learn the rest
-// late; Relist takes them back in time. What is read by name is of now, as it is from an API server that is behind.
+// late; Relist takes them back in time. What is read by name is of now, as it is from an API server that is behind, and
+// so is a list that is asked for whole and of no version: it is to be of now, and no cache fills itself by one.
 func (p *Proxy) Behind(history *History, by time.Duration, match Match) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,13 +61,14 @@ func (p *Proxy) Behind(history *History, by time.Duration, match Match) {
 }
 
 // past is the version that a list is to be answered from; empty for the present.
-func (p *Proxy) past(request Request) string {
+func (p *Proxy) past(request Request, query url.Values) string {
 	for _, old := range p.old {
 		if old.match(request) {
 			return old.version
 		}
 	}
-	if b := p.behind; b != nil && b.match(request) {
+	present := request.Verb == "list" && query.Get("resourceVersion") == "" && query.Get("limit") == ""
+	if b := p.behind; b != nil && !present && b.match(request) {
 		return b.history.at(time.Now().Add(-b.by))
 	}
 	return ""
@@ -80,7 +83,7 @@ func (p *Proxy) oldList(r *http.Request, request Request) (refused string) {
 	if !streamed && (request.Verb != "list" || query.Get("continue") != "") {
 		return ""
 	}
-	version := p.past(request)
+	version := p.past(request, query)
 	switch {
 	case version == "":
 		return ""
