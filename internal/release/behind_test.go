@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,13 +10,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	testregistry "github.com/gatehouse-dev/gatehouse/test/registry"
 )
 
 // A cache that is behind this process's own write costs a moment, and no request that would be refused.
@@ -149,4 +153,35 @@ func TestAProfileOfAWhileAgoTakesNothingBack(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// Fails when a Secret or a ConfigMap that a cache has not met yet is called missing.
+func TestWhatReachesTheRegistryIsNotMissedInACacheThatIsBehind(t *testing.T) {
+	b := newBench(t)
+	hub := testregistry.Start(t, testregistry.WithTLS(), testregistry.WithBasicAuth("robot", "hunter2"))
+	digest := hub.PushImage(t, "team/gateway", "1.0")
+	auth := base64.StdEncoding.EncodeToString([]byte("robot:hunter2"))
+	b.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, hub.Host, auth)},
+	})
+	b.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "corp-ca"}, Data: map[string]string{"ca.crt": string(hub.CA)}})
+	r := b.release(hub.Reference("team/gateway", "1.0"), b.profile().Name, func(r *v1alpha1.GatewayRelease) {
+		r.Spec.Registry = &v1alpha1.RegistryAccess{
+			Credentials: &v1alpha1.RegistryCredentials{SecretRef: v1alpha1.LocalObjectReference{Name: "pull"}},
+			CABundle:    &v1alpha1.CABundle{ConfigMapRef: v1alpha1.KeyReference{Name: "corp-ca", Key: "ca.crt"}},
+		}
+	})
+	b.start(func(next client.Client) client.Client {
+		return interceptor.NewClient(next.(client.WithWatch), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				switch object.(type) {
+				case *corev1.Secret, *corev1.ConfigMap:
+					return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		})
+	})
+	b.reaches(r, complete(r, hub.Host+"/team/gateway@"+digest.String()))
 }
