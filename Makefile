@@ -51,7 +51,7 @@ lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import whic
 # BENCH chooses benchmarks as `go test -bench` does: BENCH=Fleet/1000, BENCH=Admission.
 BENCH ?= .
 # The packages that put their figures into bin/bench.json.
-MEASURED := ./test/bench
+MEASURED := ./test/bench ./test/verification
 .PHONY: bench
 bench: bin/gatehouse bin/devcluster ## measure whole rollouts beside a bare client; BENCH=name runs one
 	@rm -f bin/bench.json
