@@ -1,11 +1,18 @@
 package cosign
 
 import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/digitorus/timestamp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
@@ -394,4 +401,65 @@ func TestMalformedSignatures(t *testing.T) {
 		content["mediaType"] = "application/vnd.dev.sigstore.bundle+json;version=0.1"
 	})
 	fails(t, verifier, bundled(older), verify.ReasonUnsupported, "only version 0.3 is read")
+}
+
+// The library verifies every signature of an entry that asks to be entered with
+// every key of it. Such entries are not shown to it.
+func TestLogEntriesThatWouldBeSlow(t *testing.T) {
+	w := theWorld()
+	by := &signing.Signer{Key: w.key, Sigstore: w.sigstore}
+	verifier := trust(t, Config{Keys: keysOf(w.key), TransparencyLog: Required})
+	huge := must(x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), maxRSA+1, 1), E: 65537}))
+	for _, test := range []struct{ name, body, says string }{
+		{"a proposed envelope", `{"kind":"dsse","apiVersion":"0.0.1","spec":{"proposedContent":{"envelope":"{}","verifiers":["AAAA"]}}}`, "its body asks to be entered"},
+		{"a proposed statement", `{"kind":"intoto","apiVersion":"0.0.2","spec":{"content":{"envelope":{"payload":"AAAA","payloadType":"a","signatures":[]}}}}`, "its body asks to be entered"},
+		{"many signatures", `{"kind":"dsse","apiVersion":"0.0.1","spec":{"signatures":[{},{}]}}`, "its body has more than one signature"},
+		{"many signatures of a statement", `{"kind":"intoto","apiVersion":"0.0.2","spec":{"content":{"envelope":{"signatures":[{},{}]}}}}`, "its body has more than one signature"},
+		{"a huge key", `{"kind":"hashedrekord","apiVersion":"0.0.1","spec":{"signature":{"publicKey":{"content":"` +
+			base64.StdEncoding.EncodeToString(encoded("PUBLIC KEY", huge)) + `"}}}}`, "its body has a key that is not supported"},
+		{"a huge body", `{"kind":"` + strings.Repeat("a", maxBody) + `"}`, "its body is too large"},
+		{"a body that reads in two ways", `{"kind":"dsse","kind":"intoto"}`, `it has the key "kind" twice`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			fails(t, verifier, signed(by, payload(), func(made *signing.Signature) {
+				made.Annotations[signing.AnnotationLogEntry] = string(edited([]byte(made.Annotations[signing.AnnotationLogEntry]), func(entry map[string]any) {
+					at(entry, "Payload")["body"] = []byte(test.body)
+				}))
+			}), verify.ReasonMalformed, test.says)
+			fails(t, verifier, bundled(edited(must(by.SignStatement(statement())), func(content map[string]any) {
+				first(at(content, "verificationMaterial")["tlogEntries"])["canonicalizedBody"] = []byte(test.body)
+			})), verify.ReasonMalformed, test.says)
+		})
+	}
+	fails(t, verifier, bundled(edited(must(by.SignStatement(statement())), func(content map[string]any) {
+		at(first(at(content, "verificationMaterial")["tlogEntries"]), "inclusionProof", "checkpoint")["envelope"] = strings.Repeat("a", maxCheckpoint+1)
+	})), verify.ReasonMalformed, "its proof of inclusion is too large")
+	padded := strings.TrimSuffix(string(statement()), "}") + `,"padding":"` + strings.Repeat("a", maxPayload) + `"}`
+	if finding := one(t, verifier, bundled(must(by.SignStatement([]byte(padded))))); finding.Outcome != verify.Undecided || finding.Reason != verify.ReasonTooLarge {
+		t.Errorf("a large statement: %+v", finding)
+	}
+}
+
+// A time stamp with a key that is slow to verify does not count.
+func TestTimestampsThatWouldBeSlow(t *testing.T) {
+	stamp := must((&signing.Signer{Key: theWorld().key, Sigstore: theWorld().sigstore}).Sign(payload())).Annotations[signing.AnnotationTimestamp]
+	good := must(parseTimestamp([]byte(stamp)))
+	if err := checkStamp(good); err != nil {
+		t.Error(err)
+	}
+	if err := checkStamp(append(good, make([]byte, maxStamp)...)); err == nil {
+		t.Error("a large one is taken")
+	}
+	if err := checkStamp(nil); err == nil {
+		t.Error("an empty one is taken")
+	}
+	key := must(rsa.GenerateKey(rand.Reader, 1024)) // the other bound would take long to make a key for
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageTimeStamping}}
+	certificate := must(x509.ParseCertificate(must(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))))
+	made := timestamp.Timestamp{
+		HashAlgorithm: crypto.SHA256, HashedMessage: make([]byte, 32), Time: time.Now(), Policy: []int{1, 2, 3}, AddTSACertificate: true,
+	}
+	if err := checkStamp(must(made.CreateResponseWithOpts(certificate, key, crypto.SHA256))); err == nil || !strings.Contains(err.Error(), "a key that is not supported") {
+		t.Errorf("one with a key out of bounds: %v", err)
+	}
 }

@@ -9,8 +9,10 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	sigstore "github.com/sigstore/sigstore-go/pkg/verify"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
@@ -50,12 +52,28 @@ func readBundle(content []byte, subject image.Pinned) (*entity, *verify.Finding)
 	if stated.MediaType != typesBundle+".v0.3+json" && stated.MediaType != typesBundle+"+json;version=0.3" {
 		return refuse(verify.ReasonUnsupported, "it is a bundle of type "+quote(stated.MediaType)+"; only version 0.3 is read")
 	}
-	read := &bundle.Bundle{}
-	if err := read.UnmarshalJSON(content); err != nil {
+	// The library verifies parts of log entries while it reads them, so that they
+	// are bounded first.
+	var raw protobundle.Bundle
+	if err := protojson.Unmarshal(content, &raw); err != nil {
+		return refuse(verify.ReasonMalformed, "it does not read as a Sigstore bundle of version 0.3")
+	}
+	entries := raw.GetVerificationMaterial().GetTlogEntries()
+	stamps := raw.GetVerificationMaterial().GetTimestampVerificationData().GetRfc3161Timestamps()
+	if len(entries) > maxEntries || len(stamps) > maxEntries {
+		finding := undecided(verify.ReasonTooLarge, fmt.Sprintf("its bundle has more than %d log entries or time stamps", maxEntries))
+		return nil, &finding
+	}
+	for _, entry := range entries {
+		if err := checkEntry(entry); err != nil {
+			return refuse(verify.ReasonMalformed, "its log entry cannot be read: "+err.Error())
+		}
+	}
+	read, err := bundle.NewBundle(&raw)
+	if err != nil {
 		return refuse(verify.ReasonMalformed, "it does not read as a Sigstore bundle of version 0.3")
 	}
 	signed := &entity{}
-	var err error
 	if signed.content, err = read.SignatureContent(); err != nil {
 		return refuse(verify.ReasonMalformed, "its bundle has no signature")
 	}
@@ -76,15 +94,6 @@ func readBundle(content []byte, subject image.Pinned) (*entity, *verify.Finding)
 	}
 	if signed.stamps, err = read.Timestamps(); err != nil {
 		return refuse(verify.ReasonMalformed, "its bundle has time stamps that cannot be read")
-	}
-	if len(signed.entries) > maxEntries || len(signed.stamps) > maxEntries {
-		finding := undecided(verify.ReasonTooLarge, fmt.Sprintf("its bundle has more than %d log entries or time stamps", maxEntries))
-		return nil, &finding
-	}
-	for _, entry := range signed.entries {
-		if err := unambiguous(entry.TransparencyLogEntry().GetCanonicalizedBody()); err != nil {
-			return refuse(verify.ReasonMalformed, "its log entry cannot be read: "+err.Error())
-		}
 	}
 	signed.stamps = slices.DeleteFunc(signed.stamps, func(stamp []byte) bool { return checkStamp(stamp) != nil })
 	return signed, nil
@@ -133,6 +142,10 @@ func (e *entity) envelope(envelope sigstore.EnvelopeContent, algorithm, encoded 
 	}
 	if len(raw.Signatures) != 1 {
 		finding := failed(verify.ReasonMalformed, fmt.Sprintf("its envelope has %d signatures; one of a bundle has exactly one", len(raw.Signatures)))
+		return &finding
+	}
+	if len(payload) > maxPayload {
+		finding := undecided(verify.ReasonTooLarge, fmt.Sprintf("its statement is larger than %d bytes", maxPayload))
 		return &finding
 	}
 	e.message = dsse.PAE(raw.PayloadType, payload)

@@ -1,11 +1,11 @@
 package cosign
 
 import (
-	"encoding/asn1"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 
-	"github.com/digitorus/pkcs7"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
@@ -30,12 +30,9 @@ func parseLogEntry(content []byte) (*tlog.Entry, error) {
 	if err != nil || len(log) == 0 {
 		return nil, errors.New("its logID is not hexadecimal")
 	}
-	var body struct {
-		Kind    string `json:"kind"`
-		Version string `json:"apiVersion"`
-	}
-	if err := decode(stored.Payload.Body, &body); err != nil {
-		return nil, errors.New("its body cannot be read: " + err.Error())
+	kind, version, err := checkBody(stored.Payload.Body)
+	if err != nil {
+		return nil, err
 	}
 	if len(stored.SignedEntryTimestamp) == 0 {
 		return nil, errors.New("it lacks the SignedEntryTimestamp")
@@ -43,7 +40,7 @@ func parseLogEntry(content []byte) (*tlog.Entry, error) {
 	entry, err := tlog.ParseTransparencyLogEntry(&protorekor.TransparencyLogEntry{
 		LogIndex:          stored.Payload.LogIndex,
 		LogId:             &protocommon.LogId{KeyId: log},
-		KindVersion:       &protorekor.KindVersion{Kind: body.Kind, Version: body.Version},
+		KindVersion:       &protorekor.KindVersion{Kind: kind, Version: version},
 		IntegratedTime:    stored.Payload.IntegratedTime,
 		InclusionPromise:  &protorekor.InclusionPromise{SignedEntryTimestamp: stored.SignedEntryTimestamp},
 		CanonicalizedBody: stored.Payload.Body,
@@ -54,40 +51,79 @@ func parseLogEntry(content []byte) (*tlog.Entry, error) {
 	return entry, nil
 }
 
-// maxStamp bounds a time stamp, in bytes.
-const maxStamp = 16 << 10
+// Bounds of a log entry.
+const (
+	maxBody       = 16 << 10 // bytes
+	maxCheckpoint = 16 << 10 // bytes
+	maxHashes     = 64       // of a proof, which are as many as the tree is high
+)
 
-// parseTimestamp reads what cosign stores of a timestamp authority's answer.
-func parseTimestamp(content []byte) ([]byte, error) {
-	var stored struct {
-		SignedRFC3161Timestamp []byte
+// checkBody refuses the body of an entry that the library would not merely read.
+// Of what asks to be entered it verifies every signature with every key, which
+// takes hours if there are many; what has been entered has one signature, and is
+// read. It gives the entry's kind and version.
+func checkBody(content []byte) (kind, version string, err error) {
+	if len(content) > maxBody {
+		return "", "", errors.New("its body is too large")
 	}
-	err := decode(content, &stored)
-	return stored.SignedRFC3161Timestamp, err
+	var body struct {
+		Kind    string `json:"kind"`
+		Version string `json:"apiVersion"`
+		Spec    struct {
+			// Of a hashedrekord: the library verifies this one.
+			Signature struct {
+				PublicKey struct {
+					Content []byte `json:"content"`
+				} `json:"publicKey"`
+			} `json:"signature"`
+			// Of dsse.
+			ProposedContent any   `json:"proposedContent"`
+			Signatures      []any `json:"signatures"`
+			// Of intoto.
+			Content struct {
+				Envelope struct {
+					Payload    any   `json:"payload"`
+					Signatures []any `json:"signatures"`
+				} `json:"envelope"`
+			} `json:"content"`
+		} `json:"spec"`
+	}
+	if err := decode(content, &body); err != nil {
+		return "", "", errors.New("its body cannot be read: " + err.Error())
+	}
+	spec := body.Spec
+	if spec.ProposedContent != nil || spec.Content.Envelope.Payload != nil {
+		return "", "", errors.New("its body asks to be entered")
+	}
+	if len(spec.Signatures) > 1 || len(spec.Content.Envelope.Signatures) > 1 {
+		return "", "", errors.New("its body has more than one signature")
+	}
+	if key := spec.Signature.PublicKey.Content; key != nil && !usablePEM(key) {
+		return "", "", errors.New("its body has a key that is not supported")
+	}
+	return body.Kind, body.Version, nil
 }
 
-// checkStamp refuses a time stamp that would be slow to verify: that is done with
-// the certificates that it brings, before these are traced to an authority. A
-// stamp that is refused does not count, and is missed only where one is required.
-func checkStamp(stamp []byte) error {
-	if len(stamp) > maxStamp {
-		return errors.New("it is too large")
+// usablePEM reports whether a certificate or a public key is one that is
+// verified with.
+func usablePEM(content []byte) bool {
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return false
 	}
-	var response struct {
-		Status asn1.RawValue
-		Token  asn1.RawValue `asn1:"optional"`
+	if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+		return usable(certificate.PublicKey) == nil
 	}
-	if _, err := asn1.Unmarshal(stamp, &response); err != nil {
-		return errors.New("it is not the answer of a timestamp authority")
+	public, err := x509.ParsePKIXPublicKey(block.Bytes)
+	return err == nil && usable(public) == nil
+}
+
+// checkEntry refuses an entry of a bundle that would be slow to verify.
+func checkEntry(entry *protorekor.TransparencyLogEntry) error {
+	proof := entry.GetInclusionProof()
+	if len(proof.GetCheckpoint().GetEnvelope()) > maxCheckpoint || len(proof.GetHashes()) > maxHashes {
+		return errors.New("its proof of inclusion is too large")
 	}
-	token, err := pkcs7.Parse(response.Token.FullBytes)
-	if err != nil {
-		return errors.New("it is not the answer of a timestamp authority")
-	}
-	for _, certificate := range token.Certificates {
-		if usable(certificate.PublicKey) != nil {
-			return errors.New("it is signed with a key that is not supported")
-		}
-	}
-	return nil
+	_, _, err := checkBody(entry.GetCanonicalizedBody())
+	return err
 }
