@@ -1,6 +1,7 @@
 package notation
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -121,6 +122,14 @@ func TestPayloadsThatAreNone(t *testing.T) {
 			expect(t, judged(t, trusting(ca), resigned(t, signer, authority.COSE, payload)), verify.Failed, verify.ReasonMalformed, "one way")
 		})
 	}
+}
+
+func TestContentOfAnotherType(t *testing.T) {
+	ca := newAuthority(t, authority.Options{})
+	eachFormat(t, func(t *testing.T, format string) {
+		signature := sign(t, issue(t, ca, authority.Leaf{}), authority.Signing{Format: format, ContentType: "application/vnd.example.sbom+json"})
+		expect(t, judged(t, trusting(ca), signature), verify.Failed, verify.ReasonUnsupported, `"application/vnd.example.sbom+json"`)
+	})
 }
 
 // editedJWS is a JWS envelope with its members altered.
@@ -275,6 +284,8 @@ func TestIdentityMatchedByAFragment(t *testing.T) {
 		{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "evil"},
 		{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "release"},
 	}
+	same := twice
+	same.ExtraNames = []pkix.AttributeTypeAndValue{twice.ExtraNames[1], twice.ExtraNames[1]}
 	for what, subject := range map[string]pkix.Name{
 		"longer name":           name("release-nightly", "Example"),
 		"shorter name":          name("releas", "Example"),
@@ -284,6 +295,7 @@ func TestIdentityMatchedByAFragment(t *testing.T) {
 		"another organization":  name("release", "Example Inc"),
 		"no common name":        name("", "Example"),
 		"two common names":      twice,
+		"a name twice":          same,
 	} {
 		t.Run(what, func(t *testing.T) {
 			signature := sign(t, issue(t, ca, authority.Leaf{Subject: subject}), authority.Signing{})
@@ -448,7 +460,10 @@ func TestTimestamps(t *testing.T) {
 				m.Headers.Unprotected["io.cncf.notary.timestampSignature"] = token
 			})
 		}
-		good := must[*verifyContent](t)(opened(format, stamped.Envelope)).token
+		good := tokenOf(t, format, stamped.Envelope)
+		expect(t, judged(t, config, token(stamped, repeated(t, good, asn1.ClassUniversal, asn1.TagSet, 1))), verify.Passed, verify.ReasonVerified)
+		expect(t, judged(t, config, token(stamped, repeated(t, good, asn1.ClassUniversal, asn1.TagSet, 2))), verify.Failed, verify.ReasonNoTimestamp, "2 signers")
+		expect(t, judged(t, config, token(stamped, repeated(t, good, asn1.ClassContextSpecific, 0, 9))), verify.Undecided, verify.ReasonTooLarge, "18 certificates")
 		expect(t, judged(t, config, token(plain, good)), verify.Failed, verify.ReasonNoTimestamp, "not for this signature")
 		expect(t, judged(t, config, token(plain, []byte("garbage"))), verify.Failed, verify.ReasonNoTimestamp, "RFC 3161")
 		broken := slices.Clone(good)
@@ -464,14 +479,47 @@ func TestTimestamps(t *testing.T) {
 	})
 }
 
-type verifyContent struct{ token []byte }
-
-func opened(format string, envelope []byte) (*verifyContent, error) {
+// tokenOf is the time stamp of an envelope.
+func tokenOf(t *testing.T, format string, envelope []byte) []byte {
+	t.Helper()
 	content, fault := open(format, envelope)
 	if fault != nil {
-		return nil, fault
+		t.Fatal(fault)
 	}
-	return &verifyContent{content.SignerInfo.UnsignedAttributes.TimestampSignature}, nil
+	return content.SignerInfo.UnsignedAttributes.TimestampSignature
+}
+
+// repeated is a time stamp with more of the same: of its certificates, or of its
+// signers.
+func repeated(t *testing.T, token []byte, class, tag, times int) []byte {
+	t.Helper()
+	var content struct {
+		Type    asn1.ObjectIdentifier
+		Content asn1.RawValue
+	}
+	if _, err := asn1.Unmarshal(token, &content); err != nil {
+		t.Fatal(err)
+	}
+	var signed asn1.RawValue
+	if _, err := asn1.Unmarshal(content.Content.Bytes, &signed); err != nil {
+		t.Fatal(err)
+	}
+	var fields []byte
+	for rest := signed.Bytes; len(rest) > 0; {
+		var field asn1.RawValue
+		var err error
+		if rest, err = asn1.Unmarshal(rest, &field); err != nil {
+			t.Fatal(err)
+		}
+		// The digest algorithms are a set as well, and come before the content.
+		if field.Class == class && field.Tag == tag && (class != asn1.ClassUniversal || len(rest) == 0) {
+			field.Bytes, field.FullBytes = bytes.Repeat(field.Bytes, times), nil
+		}
+		fields = append(fields, must[[]byte](t)(asn1.Marshal(field))...)
+	}
+	signed.Bytes, signed.FullBytes = fields, nil
+	content.Content.Bytes, content.Content.FullBytes = must[[]byte](t)(asn1.Marshal(signed)), nil
+	return must[[]byte](t)(asn1.Marshal(content))
 }
 
 func TestBounds(t *testing.T) {

@@ -52,6 +52,9 @@ type Signing struct {
 	// Payload is what is signed. Default: the subject, as the Notary Project
 	// says.
 	Payload []byte
+	// ContentType is what the payload is said to be. Default: a payload of the
+	// Notary Project.
+	ContentType string
 }
 
 // Signature is a signature, ready to be pushed.
@@ -129,11 +132,14 @@ func (s *Signer) envelope(subject ocispec.Descriptor, signing Signing) ([]byte, 
 			return nil, err
 		}
 	}
+	if signing.ContentType == "" {
+		signing.ContentType = mediaTypePayload
+	}
 	if signing.Time.IsZero() {
 		signing.Time = time.Now()
 	}
 	request := &signature.SignRequest{
-		Payload:       signature.Payload{ContentType: mediaTypePayload, Content: payload},
+		Payload:       signature.Payload{ContentType: signing.ContentType, Content: payload},
 		Signer:        local,
 		SigningTime:   signing.Time,
 		Expiry:        signing.Expiry,
