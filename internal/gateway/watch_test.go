@@ -21,10 +21,16 @@ func TestAReleasesWriteWakesThoseWhosePartChanged(t *testing.T) {
 	window := func(target string, entries ...v1alpha1.InFlightGateway) *v1alpha1.RolloutStatus {
 		return &v1alpha1.RolloutStatus{Target: target, InFlight: entries}
 	}
+	without := func(s *v1alpha1.RolloutStatus, revisions ...string) *v1alpha1.RolloutStatus {
+		s.Withheld = revisions
+		return s
+	}
 	for name, tc := range map[string]struct {
 		before, now *v1alpha1.RolloutStatus
 		want        []string
 	}{
+		"a target that is withheld":      {window("a", entry("x", 1)), without(window("a", entry("x", 1)), "a"), nil},
+		"a target that is given again":   {without(window("a", entry("x", 1)), "a", "b"), without(window("a", entry("x", 1)), "b"), []string{"x"}},
 		"the first entries":              {nil, window("a", entry("x", 1)), []string{"x"}},
 		"one more":                       {window("a", entry("x", 1)), window("a", entry("x", 1), entry("y", 1)), []string{"y"}},
 		"one left":                       {window("a", entry("x", 1), entry("y", 1)), window("a", entry("y", 1)), nil},
@@ -54,6 +60,8 @@ func TestGatewaysThatRunNothingAreWokenWhenThereIsSomethingElseToInstall(t *test
 		"the first rollout":     {nil, &v1alpha1.RolloutStatus{Target: "a"}, true},
 		"the first to complete": {&v1alpha1.RolloutStatus{Target: "a"}, &v1alpha1.RolloutStatus{Target: "a", Stable: "a"}, true},
 		"another to complete":   {&v1alpha1.RolloutStatus{Target: "b", Stable: "a"}, &v1alpha1.RolloutStatus{Target: "b", Stable: "b"}, true},
+		"what was withheld":     {&v1alpha1.RolloutStatus{Target: "b", Stable: "a", Withheld: []string{"a"}}, &v1alpha1.RolloutStatus{Target: "b", Stable: "a"}, true},
+		"what is withheld":      {&v1alpha1.RolloutStatus{Target: "b", Stable: "a"}, &v1alpha1.RolloutStatus{Target: "b", Stable: "a", Withheld: []string{"a"}}, true},
 		"only counts":           {&v1alpha1.RolloutStatus{Target: "b", Stable: "a"}, &v1alpha1.RolloutStatus{Target: "b", Stable: "a", Fleet: v1alpha1.FleetStatus{Total: 1}}, false},
 		"another target":        {&v1alpha1.RolloutStatus{Target: "b", Stable: "a"}, &v1alpha1.RolloutStatus{Target: "c", Stable: "a"}, false},
 	} {

@@ -157,7 +157,8 @@ func ask(ctx context.Context, match executor.Match, subject image.Pinned) (execu
 	}
 	trouble := &noVerdict{message: found.Message}
 	for _, report := range found.Reports {
-		if report.Enforced && report.Outcome == verify.Undecided && trouble.registry == nil {
+		// What is terminal for a reference is not for a verdict: other credentials leave the question as it is.
+		if report.Enforced && report.Outcome == verify.Undecided && trouble.registry == nil && !registry.IsTerminal(report.Trouble) {
 			trouble.registry = report.Trouble
 		}
 	}
