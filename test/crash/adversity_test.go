@@ -157,8 +157,8 @@ func (a *adverse) lateStatusWrites() (end func()) {
 	return func() { a.everywhere(func(p *faultproxy.Proxy) { p.Script() }) }
 }
 
-// leaderPaused stops the leader in its tracks when it sends a write, and lets it go on when another leads and has been
-// at work for a while. The write, and what it has sent besides, arrives then: decided by one who led, and late. In every
+// leaderPaused stops the leader in its tracks when it sends a write, ends its lease, and lets it go on when another leads
+// and has been at work for a while. It works on beside that one until it has tried to renew for long enough. The write, and what it has sent besides, arrives then: decided by one who led, and late. In every
 // other run no pod becomes ready meanwhile, and the heir finds the fleet as the leader has left it.
 func (a *adverse) leaderPaused() (end func()) {
 	ctx, cancel := context.WithCancel(a.t.Context())
@@ -176,6 +176,9 @@ func (a *adverse) leaderPaused() (end func()) {
 		if err := a.leader.Signal(syscall.SIGSTOP); err != nil {
 			a.t.Errorf("stop the leader: %v", err)
 			return
+		}
+		if err := a.lane.vacate(ctx); err != nil && ctx.Err() == nil {
+			a.t.Error(err)
 		}
 		a.lane.led(ctx, a.leader, heirs)
 		if err := a.leader.Signal(syscall.SIGCONT); err != nil {

@@ -4,7 +4,7 @@
 // A scenario is what people do to a fleet. Each is run once without a crash, which says what state it ends in and how
 // many writes of state it takes. Then it is run again for every one of these writes, twice: the manager is killed just
 // before the write is passed on, and just after it was made, before the manager knows. A second manager is there, as a
-// candidate for the lease, and takes over when that has run out. What is compared is everything that is stored of the
+// candidate for the lease, and takes over when that has ended. What is compared is everything that is stored of the
 // fleet.
 //
 // Kubernetes is an API server alone; the tests play the Deployment controller, so a run is over in a second or two, and

@@ -73,6 +73,9 @@ func (l *lane) assassin(t *testing.T, leader *replica) (kill, done func()) {
 	kill = func() {
 		l.watcher.freeze()
 		leader.Kill()
+		if err := l.vacate(ctx); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
 		working.Go(func() {
 			defer l.watcher.thaw()
 			l.led(ctx, leader, settling)
