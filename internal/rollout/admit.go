@@ -70,7 +70,7 @@ func (p *pass) count() {
 			switch {
 			case m.Observed && p.status.Stable == "":
 				p.installs.add(rank{healthy, hash.of(m.UID), m})
-			case m.Observed && p.strandedNew():
+			case m.Observed && p.stranded(m):
 				p.costly.add(rank{healthy, hash.of(m.UID), m})
 			case m.Observed && p.withheld(p.status.Stable):
 				p.waiters.add(m)

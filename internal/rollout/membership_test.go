@@ -72,6 +72,21 @@ func TestANewGateway(t *testing.T) {
 			t.Errorf("got %+v", entry)
 		}
 	})
+	t.Run("is admitted to the target when somebody has deleted the stable revision", func(t *testing.T) {
+		s := completed(t, 3)
+		s.in.Accepted = "v2"
+		s.plan()
+		s.in.Fleet = append(s.in.Fleet, gateway("new", func(m *Member) { m.Reason = v1alpha1.ReasonRevisionNotFound }))
+		s.converge()
+		s.isState(v1alpha1.RolloutComplete, "4 of 4 gateways run v2")
+	})
+	t.Run("waits for a stable revision that is about to be written anew", func(t *testing.T) {
+		s := completed(t, 3)
+		s.in.Fleet = append(s.in.Fleet, gateway("new", func(m *Member) { m.Reason = v1alpha1.ReasonRevisionNotFound }))
+		s.plan()
+		s.isState(v1alpha1.RolloutComplete, "3 of 4 gateways run v1")
+		s.isWindow(0)
+	})
 	t.Run("is not known to run nothing before it says so", func(t *testing.T) {
 		s := given(t, "v1", gateway("new", unobserved))
 		s.plan()

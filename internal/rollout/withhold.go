@@ -2,6 +2,8 @@ package rollout
 
 import (
 	"slices"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // withhold notes which of the target and the stable revision may be given to nobody further. Entries of the window stay
@@ -38,7 +40,8 @@ func (p *pass) held() bool {
 	return p.withheld(p.status.Target) || slices.Contains(p.in.Undecided, p.status.Target)
 }
 
-// strandedNew says that new gateways cannot take the stable revision, and are to be admitted to the target instead.
-func (p *pass) strandedNew() bool {
-	return p.withheld(p.status.Stable) && p.status.Stable != p.status.Target
+// stranded says that a new gateway cannot take the stable revision, because that is withheld or somebody has deleted it, and
+// is to be admitted to the target instead.
+func (p *pass) stranded(m *Member) bool {
+	return p.status.Stable != p.status.Target && (p.withheld(p.status.Stable) || m.Reason == v1alpha1.ReasonRevisionNotFound)
 }
