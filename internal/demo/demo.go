@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,7 +105,7 @@ func (st *stage) set(ctx context.Context, say func(string)) (err error) {
 		s.audit = &auditlog.Log{File: s.kubernetes.auditLog, Config: s.kubernetes.config}
 	}
 
-	say("pushing images to a registry")
+	say("pushing images and signatures to a registry")
 	if err := st.push(ctx); err != nil {
 		return err
 	}
@@ -202,9 +203,25 @@ func (st *stage) push(ctx context.Context) (err error) {
 		}
 	}
 	s.plainHTTP = st.store.plainHTTP
+	s.repository = st.store.repository
+	if s.signers, err = newSigners(); err != nil {
+		return err
+	}
 	s.versions = map[string]version{}
-	for _, name := range append(goodVersions[:len(goodVersions):len(goodVersions)], badVersion) {
-		if s.versions[name], err = st.store.push(ctx, name, name == badVersion); err != nil {
+	for _, name := range slices.Concat(goodVersions, []string{unsignedVersion, copiedVersion, badVersion}) {
+		made, err := st.store.push(ctx, name, name == badVersion)
+		if err != nil {
+			return err
+		}
+		s.versions[name] = made
+		signed := made
+		switch name {
+		case unsignedVersion:
+			continue
+		case copiedVersion:
+			signed = s.versions["v2"]
+		}
+		if err := st.store.sign(ctx, s.signers, signed, made); err != nil {
 			return err
 		}
 	}

@@ -78,8 +78,11 @@ func TestEveryStepHolds(t *testing.T) {
 	}{
 		{"first-rollout", map[string]any{"gateways": 40.0, "namespaces": 4.0}},
 		{"edit", paced},
+		{"unsigned-image", map[string]any{"moved": 0.0}},
+		{"copied-signature", map[string]any{"moved": 0.0}},
 		{"malformed-image", map[string]any{"moved": 0.0}},
 		{"correction", paced},
+		{"trust-taken-away", paced},
 		{"edit-while-stopped", paced},
 		{"profile-edit", paced},
 		{"bad-image", map[string]any{"state": "Failed", "budget": 8.0, "maxFailures": 2.0, "minServing": 40.0}},

@@ -21,22 +21,30 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // version is an image of the demo, pushed.
 type version struct {
-	name   string // v1
-	image  string // as a person writes it: repository:tag
-	digest string
+	name       string // v1
+	image      string // as a person writes it: repository:tag
+	digest     string
+	descriptor ocispec.Descriptor
 }
 
 const (
-	badVersion = "v5"
-	pushWithin = 2 * time.Minute
+	// unsignedVersion has no signatures, copiedVersion has those of v2.
+	unsignedVersion = "v3"
+	copiedVersion   = "v4"
+	// trustVersion is under way when its signer is trusted no longer.
+	trustVersion = "v6"
+	lastVersion  = "v7"
+	badVersion   = "v8"
+	pushWithin   = 2 * time.Minute
 )
 
-// goodVersions are released one after the other; badVersion comes after them and never becomes ready.
-var goodVersions = []string{"v1", "v2", "v3", "v4"}
+// goodVersions are released one after the other; badVersion comes after them, is signed as well, and never becomes ready.
+var goodVersions = []string{"v1", "v2", "v5", trustVersion, lastVersion}
 
 // store is the registry that the images of the demo are pushed to.
 type store struct {
@@ -54,7 +62,7 @@ func serveRegistry() (*store, error) {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
 	server := &http.Server{
-		Handler:           registry.New(registry.Logger(log.New(io.Discard, "", 0))),
+		Handler:           registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)),
 		ReadHeaderTimeout: requestWithin,
 	}
 	go func() { _ = server.Serve(l) }() // until close
@@ -96,11 +104,7 @@ func (s *store) push(ctx context.Context, versionName string, bad bool) (version
 	if err != nil {
 		return fail(err)
 	}
-	options := []name.Option{name.StrictValidation}
-	if s.plainHTTP {
-		options = append(options, name.Insecure)
-	}
-	ref, err := name.ParseReference(image, options...)
+	ref, err := name.ParseReference(image, s.names()...)
 	if err != nil {
 		return fail(err)
 	}
@@ -109,11 +113,16 @@ func (s *store) push(ctx context.Context, versionName string, bad bool) (version
 	if err := remote.Write(ref, built, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fail(err)
 	}
-	digest, err := built.Digest()
+	content, err := built.RawManifest()
 	if err != nil {
 		return fail(err)
 	}
-	return version{name: versionName, image: image, digest: digest.String()}, nil
+	mediaType, err := built.MediaType()
+	if err != nil {
+		return fail(err)
+	}
+	made := describe(mediaType, content)
+	return version{name: versionName, image: image, digest: made.Digest.String(), descriptor: made}, nil
 }
 
 func (s *store) build(versionName string, bad bool) (v1.Image, error) {

@@ -52,7 +52,7 @@ func (m *manager) start(ctx context.Context) error {
 		"--namespace", m.namespace,
 		"--metrics-bind-address", m.metrics,
 		"--health-probe-bind-address", probes,
-		"--registry-allow-loopback",
+		"--registry-allow-loopback", "--registry-allow-private",
 		"--log-format", "text")
 	cmd.Stdout, cmd.Stderr = log, log
 	if m.process, err = launch("the manager", cmd); err != nil {

@@ -26,7 +26,9 @@ type scene struct {
 	release    string
 	profile    string
 	versions   map[string]version
+	repository string // of the images
 	plainHTTP  bool
+	signers    *signers
 	pace       pace
 	manager    *manager
 	managerIs  string        // its user name
@@ -84,7 +86,7 @@ func (s *scene) newRelease(image string) *v1alpha1.GatewayRelease {
 		Spec: v1alpha1.GatewayReleaseSpec{
 			Image:        image,
 			ProfileRef:   v1alpha1.ProfileReference{Name: s.profile},
-			Verification: v1alpha1.VerificationDisabled,
+			Verification: v1alpha1.VerificationRequired,
 			Registry:     &v1alpha1.RegistryAccess{PlainHTTP: s.plainHTTP},
 			Rollout: v1alpha1.RolloutSpec{
 				MaxUnavailable:   &budget,

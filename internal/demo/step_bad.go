@@ -83,7 +83,7 @@ func (s *scene) blames(message, digest string) bool {
 
 // goingBack edits the image back, and sees that those that had got the bad one return and no other gateway moves.
 func goingBack(ctx context.Context, s *scene, r *record) error {
-	good := s.versions["v4"]
+	good := s.versions[lastVersion]
 	before := s.fleet.begin()
 	given := 0
 	for _, w := range before {
@@ -102,6 +102,6 @@ func goingBack(ctx context.Context, s *scene, r *record) error {
 		return err
 	}
 	r.note("untouched", fleetSize-given)
-	r.seen = fmt.Sprintf("%d gateways went back, the %d that never ran v5 were not touched", given, fleetSize-given)
+	r.seen = fmt.Sprintf("%d gateways went back, the %d that never ran %s were not touched", given, fleetSize-given, badVersion)
 	return nil
 }

@@ -125,6 +125,7 @@ func (s *scene) versionsOfObjects(ctx context.Context) (map[string]string, error
 		list    client.ObjectList
 		options []client.ListOption
 	}{
+		{&v1alpha1.ExecutorList{}, nil},
 		{&v1alpha1.GatewayReleaseList{}, nil},
 		{&v1alpha1.GatewayInstanceList{}, nil},
 		{&appsv1.DeploymentList{}, []client.ListOption{managed}},

@@ -17,6 +17,12 @@ func firstRollout(ctx context.Context, s *scene, r *record) error {
 	if err := s.property.create(ctx, edgeProfile(s.profile, "info")); err != nil {
 		return err
 	}
+	if err := s.property.create(ctx, s.caOf()); err != nil {
+		return err
+	}
+	if err := s.property.create(ctx, s.executor()); err != nil {
+		return err
+	}
 	if err := s.property.create(ctx, s.newRelease(s.versions["v1"].image)); err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func editTo(to string) func(context.Context, *scene, *record) error {
 }
 
 // malformed is what comes of pasting an address out of a browser.
-func malformed(s *scene) string { return "https://" + s.versions["v3"].image }
+func malformed(s *scene) string { return "https://" + s.versions["v5"].image }
 
 // malformedImage edits the image to something that is no reference, and sees that it is said and that nothing moves.
 func malformedImage(ctx context.Context, s *scene, r *record) error {
@@ -90,7 +96,7 @@ func editWhileStopped(ctx context.Context, s *scene, r *record) error {
 	if err := s.manager.stop(ctx); err != nil {
 		return err
 	}
-	generation, err := s.editImage(ctx, s.versions["v4"].image)
+	generation, err := s.editImage(ctx, s.versions[lastVersion].image)
 	if err != nil {
 		return err
 	}
@@ -100,7 +106,7 @@ func editWhileStopped(ctx context.Context, s *scene, r *record) error {
 	if err := s.manager.start(ctx); err != nil {
 		return err
 	}
-	if err := s.complete(ctx, generation, s.versions["v4"], nil); err != nil {
+	if err := s.complete(ctx, generation, s.versions[lastVersion], nil); err != nil {
 		return err
 	}
 	if err := s.paced(before, fleetSize, s.pace.budget, r); err != nil {
@@ -121,7 +127,7 @@ func profileEdit(ctx context.Context, s *scene, r *record) error {
 	if err := s.client.Patch(ctx, profile, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("edit profile %s: %w", s.profile, err)
 	}
-	err := s.complete(ctx, generation, s.versions["v4"], func(w workload) bool { return w.logLevel == level })
+	err := s.complete(ctx, generation, s.versions[lastVersion], func(w workload) bool { return w.logLevel == level })
 	if err != nil {
 		return err
 	}

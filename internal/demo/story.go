@@ -13,20 +13,29 @@ func story() []step {
 		{
 			name: "first-rollout", title: "First rollout",
 			does: func(s *scene) string {
-				return fmt.Sprintf("kubectl create -f profile-%s.yaml -f release-%s.yaml -f %d-gateways.yaml", s.profile, s.release, fleetSize)
+				return fmt.Sprintf("kubectl create -f profile-%s.yaml -f executor-%s.yaml -f release-%s.yaml -f %d-gateways.yaml", s.profile, executorName, s.release, fleetSize)
 			},
 			run: firstRollout,
 		},
 		{name: "edit", title: "Edit to v2", does: edit("v2"), run: editTo("v2")},
+		{name: "unsigned-image", title: "v3 is not signed", does: edit(unsignedVersion), run: unverifiedImage(unsignedVersion)},
+		{name: "copied-signature", title: "v4 carries the signatures of v2", does: edit(copiedVersion), run: unverifiedImage(copiedVersion)},
 		{
 			name: "malformed-image", title: "A malformed image",
 			does: func(s *scene) string { return imageEdit(s.release, malformed(s)) },
 			run:  malformedImage,
 		},
-		{name: "correction", title: "The correction: v3", does: edit("v3"), run: editTo("v3")},
+		{name: "correction", title: "The correction: v5", does: edit("v5"), run: editTo("v5")},
 		{
-			name: "edit-while-stopped", title: "Edit to v4 while Gatehouse is down",
-			does: func(s *scene) string { return "kill $MANAGER; " + edit("v4")(s) + "; gatehouse manager" },
+			name: "trust-taken-away", title: "A signer is trusted no longer, in the middle of v6",
+			does: func(s *scene) string {
+				return edit(trustVersion)(s) + fmt.Sprintf("; kubectl edit secret -n %s %s", systemNamespace, caSecret)
+			},
+			run: trustTakenAway,
+		},
+		{
+			name: "edit-while-stopped", title: "Edit to v7 while Gatehouse is down",
+			does: func(s *scene) string { return "kill $MANAGER; " + edit(lastVersion)(s) + "; gatehouse manager" },
 			run:  editWhileStopped,
 		},
 		{
@@ -36,8 +45,8 @@ func story() []step {
 			},
 			run: profileEdit,
 		},
-		{name: "bad-image", title: "A bad image: v5 never becomes ready", does: edit(badVersion), run: badImage},
-		{name: "going-back", title: "Going back to v4", does: edit("v4"), run: goingBack},
+		{name: "bad-image", title: "A bad image: v8 never becomes ready", does: edit(badVersion), run: badImage},
+		{name: "going-back", title: "Going back to v7", does: edit(lastVersion), run: goingBack},
 		{
 			name: "restart", title: "Gatehouse restarts, nothing is sent",
 			does: func(s *scene) string {
