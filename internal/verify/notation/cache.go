@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // CacheOptions bound a Cache. A zero field means its default.
@@ -21,6 +23,8 @@ type CacheOptions struct {
 // trust different authorities.
 type Cache struct {
 	options CacheOptions
+	// flight has each list fetched once at a time, as lists may be large.
+	flight singleflight.Group
 
 	mu      sync.Mutex
 	bytes   int64

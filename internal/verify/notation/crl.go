@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/notaryproject/notation-core-go/revocation/crl"
-	"golang.org/x/sync/singleflight"
 	"k8s.io/utils/clock"
 )
 
@@ -29,14 +28,13 @@ var (
 	deltaIndicator = asn1.ObjectIdentifier{2, 5, 29, 27}
 )
 
-// crlAsker fetches revocation lists, each once at a time, and keeps those that are
-// proven to be of the issuer. Unlike the library's own fetcher it follows the
+// crlAsker fetches revocation lists, and keeps those that are proven to be of the
+// issuer. Unlike the library's own fetcher it follows the
 // address of a list of changes only after that.
 type crlAsker struct {
 	client *http.Client
 	cache  *Cache
 	clock  clock.PassiveClock
-	flight singleflight.Group
 }
 
 // Fetch returns the list at address.
@@ -66,7 +64,10 @@ func (a *crlAsker) list(ctx context.Context, address string, issuer *x509.Certif
 		return kept.(*crl.Bundle), nil
 	}
 	// Whoever asked first may stop waiting while others still do.
-	fetched := a.flight.DoChan(key, func() (any, error) {
+	fetched := a.cache.flight.DoChan(key, func() (any, error) {
+		if kept, fresh, _ := a.cache.get(key, a.clock.Now()); fresh { // by who was in flight before
+			return kept, nil
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), crlLimit)
 		defer cancel()
 		return a.fetch(ctx, key, address, issuer)

@@ -299,6 +299,9 @@ func TestOCSPAnswersThatDoNotCount(t *testing.T) {
 			if finding.Outcome != test.outcome {
 				t.Errorf("got %s, %s: %s; want %s", finding.Outcome, finding.Reason, finding.Message, test.outcome)
 			}
+			if name == "a bomb" && !strings.Contains(finding.Message, "more than 20480 bytes") {
+				t.Errorf("the message %q does not say that it is too large", finding.Message)
+			}
 			// Nothing of it is left: a good answer counts at once.
 			r.serve(ca)
 			expect(t, judged(t, config, signature), verify.Passed, verify.ReasonVerified)
@@ -374,6 +377,9 @@ func TestListsThatDoNotCount(t *testing.T) {
 			finding := judged(t, config, signature)
 			if finding.Outcome != test.outcome {
 				t.Errorf("got %s, %s: %s; want %s", finding.Outcome, finding.Reason, finding.Message, test.outcome)
+			}
+			if name == "a bomb" && !strings.Contains(finding.Message, "more than 8388608 bytes") {
+				t.Errorf("the message %q does not say that it is too large", finding.Message)
 			}
 			if asked := r.askedSince(before, "/changes"); asked != test.changes {
 				t.Errorf("asked for changes: %v", asked)
