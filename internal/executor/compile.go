@@ -32,8 +32,10 @@ type Tools struct {
 
 // Compiled is an Executor in its compiled form. It is immutable and safe for concurrent use.
 type Compiled struct {
-	engine   *verify.Engine
-	inputs   string
+	engine *verify.Engine
+	inputs string
+	// key is the fingerprint of all that it was made of, credentials included: it is compared, and shown to nobody.
+	key      string
 	problems []error
 	access   registry.Access
 }
@@ -97,7 +99,13 @@ func Compile(name string, spec *v1alpha1.ExecutorSpec, material Material, namesp
 	if err != nil {
 		return nil, err
 	}
-	return &Compiled{engine: engine, inputs: hex.EncodeToString(c.trusted.Sum(nil))[:inputsLength], problems: c.problems, access: c.first}, nil
+	return &Compiled{
+		engine:   engine,
+		inputs:   hex.EncodeToString(c.trusted.Sum(nil))[:inputsLength],
+		key:      fingerprint(spec, material),
+		problems: c.problems,
+		access:   c.first,
+	}, nil
 }
 
 // inputsLength is how much of the hash is shown: 48 bits, in hexadecimal digits.

@@ -179,15 +179,16 @@ func trustRoot(t *testing.T) string {
 // The inputs change with the spec and with what it trusts, and with nothing else.
 func TestInputs(t *testing.T) {
 	material := materialOf(t)
-	of := func(spec *v1alpha1.ExecutorSpec) string {
+	made := func(spec *v1alpha1.ExecutorSpec) *Compiled {
 		t.Helper()
 		compiled, err := Compile("e", spec, material, "ns", tools())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return compiled.Inputs()
+		return compiled
 	}
-	first := of(specOf())
+	of := func(spec *v1alpha1.ExecutorSpec) string { t.Helper(); return made(spec).Inputs() }
+	first, key := of(specOf()), made(specOf()).key
 	if again := of(specOf()); again != first || len(first) != 12 {
 		t.Errorf("inputs %s, then %s", first, again)
 	}
@@ -195,6 +196,9 @@ func TestInputs(t *testing.T) {
 	material[Ref{Secret, "another"}] = Object{}
 	if rotated := of(specOf()); rotated != first {
 		t.Error("another password changes the inputs")
+	}
+	if made(specOf()).key == key {
+		t.Error("what was said with the old password holds with the new one")
 	}
 	seen := map[string]string{first: "the first"}
 	differs := func(name, inputs string) {

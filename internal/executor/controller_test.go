@@ -4,22 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
 
@@ -200,145 +197,6 @@ func TestAnExecutorThatNeverBuiltDecidesNothing(t *testing.T) {
 	reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionStalled, "", ""))
 }
 
-// A key that is taken away is trusted no longer, at once; the other one still is. A replica that starts then does the
-// same.
-func TestTrustIsWithdrawnAtOnce(t *testing.T) {
-	b := newBench(t)
-	first := b.secret(b.namespace, "first", map[string]string{"a": newKey(t)})
-	b.secret(b.namespace, "second", map[string]string{"a": newKey(t)})
-	e := b.executor(byKeys("a.test/*", "first/a", "second/a"))
-	name := client.ObjectKeyFromObject(e)
-	r := b.start(setup{})
-	whole := r.serves(name, generation(1)).Compiled
-	reaches(b, e, succeeds(e))
-	b.stored(e, 1)
-	partial := func(text string) func(*Served) error {
-		return func(s *Served) error {
-			if s.Compiled == nil || len(s.Compiled.Problems()) != 1 || !strings.Contains(s.Compiled.Problems()[0].Error(), text) {
-				return fmt.Errorf("want one problem %q: %+v", text, s)
-			}
-			return nil
-		}
-	}
-	for _, step := range []struct {
-		what string
-		do   func()
-		says string
-	}{
-		{"malformed", func() { edit(b, first, func(s *corev1.Secret) { s.Data["a"] = []byte("garbage") }) }, `key k1: Secret ` + b.namespace + `/first, key "a" is not PEM`},
-		{"emptied", func() { edit(b, first, func(s *corev1.Secret) { s.Data = map[string][]byte{} }) }, `has nothing under the key "a"`},
-		{"deleted", func() { b.delete(first) }, "Secret " + b.namespace + "/first not found"},
-	} {
-		step.do()
-		served := r.serves(name, partial(step.says))
-		if served.Generation != 1 || served.Compiled.Inputs() == whole.Inputs() {
-			t.Errorf("%s: generation %d, inputs %s", step.what, served.Generation, served.Compiled.Inputs())
-		}
-		reaches(b, e, fails(e, step.says, "nobody is trusted by that"))
-	}
-	b.start(setup{}).serves(name, partial("Secret "+b.namespace+"/first not found"))
-	b.secret(b.namespace, "first", map[string]string{"a": newKey(t)})
-	r.serves(name, func(s *Served) error {
-		if s.Compiled == nil || len(s.Compiled.Problems()) > 0 {
-			return fmt.Errorf("not whole again: %s", s.Problem)
-		}
-		return nil
-	})
-	reaches(b, e, succeeds(e))
-}
-
-// unreadable stands before the Secrets of a replica.
-type unreadable struct {
-	client.Reader
-	away *atomic.Bool
-}
-
-func (u unreadable) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if _, isSecret := object.(*corev1.Secret); isSecret && u.away.Load() {
-		return errors.New("dial tcp: connection refused")
-	}
-	return u.Reader.Get(ctx, key, object, options...)
-}
-
-// What cannot be read is kept for maxStale, and the status says so; then images in scope cannot be decided. What never
-// could be read builds nothing.
-func TestUnreadableTrustIsKeptForMaxStale(t *testing.T) {
-	b := newBench(t)
-	keys := b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
-	spec := byKeys("a.test/*", "keys/a")
-	spec.MaxStale = &metav1.Duration{Duration: 4 * time.Second}
-	e := b.executor(spec)
-	name := client.ObjectKeyFromObject(e)
-	away := &atomic.Bool{}
-	r := b.start(setup{reader: func(next client.Reader) client.Reader { return unreadable{next, away} }})
-	build := r.serves(name, generation(1)).Compiled
-	reaches(b, e, succeeds(e))
-
-	away.Store(true)
-	edit(b, keys, func(s *corev1.Secret) { s.Labels = map[string]string{"a": "b"}; s.Data["other"] = []byte("x") })
-	r.serves(name, func(s *Served) error {
-		if s.Compiled != build || s.Expires.IsZero() {
-			return fmt.Errorf("kept %t, until %s", s.Compiled == build, s.Expires)
-		}
-		return nil
-	})
-	reaches(b, e, condition(e, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnreadable), condition(e, ready, metav1.ConditionTrue, v1alpha1.ReasonServing))
-	reaches(b, e, fails(e, "cannot be read from the API server", "nothing serves"), condition(e, ready, metav1.ConditionFalse, v1alpha1.ReasonUnreadable))
-	r.serves(name, unbuilt("cannot be read"))
-	late := b.executor(byKeys("b.test/*", "keys/a"))
-	r.serves(client.ObjectKeyFromObject(late), unbuilt("cannot be read"))
-
-	away.Store(false)
-	for _, e := range []*v1alpha1.Executor{e, late} {
-		r.serves(client.ObjectKeyFromObject(e), generation(1))
-		reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionReconciling, "", ""))
-	}
-}
-
-// A tenant's Secret is read by a right that the tenant gives, and by no other.
-func TestATenantLetsGatehouseReadASecret(t *testing.T) {
-	b := newBench(t)
-	b.secret(b.tenant, "keys", map[string]string{"a": newKey(t)})
-	e := &v1alpha1.NamespacedExecutor{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.tenant, Name: "own"},
-		Spec:       v1alpha1.NamespacedExecutorSpec{VerificationSpec: byKeys("a.test/*", "keys/a")},
-	}
-	b.create(e)
-	restricted, err := client.New(shared.User("system:serviceaccount:gatehouse-system:gatehouse"), client.Options{Scheme: scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := b.start(setup{reader: func(client.Reader) client.Reader { return restricted }})
-	name := client.ObjectKeyFromObject(e)
-	r.serves(name, unbuilt("Secret "+b.tenant+"/keys may not be read; let Gatehouse's ServiceAccount get it there"))
-	reaches(b, e, fails(e, "may not be read"))
-	if m := r.live.Match(ref(t, "a.test/app:1"), b.tenant); m.State != Matched {
-		t.Errorf("state %d, want matched", m.State)
-	}
-	if m := r.live.Match(ref(t, "a.test/app:1"), b.namespace); m.State != Unmatched {
-		t.Errorf("in another namespace: state %d, want unmatched", m.State)
-	}
-	if err := shared.ApplyText(t.Context(), fmt.Sprintf(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: gatehouse-reads-keys, namespace: %[1]s}
-rules: [{apiGroups: [""], resources: [secrets], resourceNames: [keys], verbs: [get]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: gatehouse-reads-keys, namespace: %[1]s}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: gatehouse-reads-keys}
-subjects: [{kind: ServiceAccount, name: gatehouse, namespace: gatehouse-system}]
-`, b.tenant)); err != nil {
-		t.Fatal(err)
-	}
-	r.serves(name, generation(1))
-	reaches(b, e, succeeds(e))
-	b.stored(e, 1)
-	b.delete(e)
-	b.stored(e) // it has no owner that would take it along
-}
-
 // Both of two Executors with an equal scope say so, and no longer when one of them gives it up.
 func TestExecutorsSayThatTheyShareAScope(t *testing.T) {
 	b := newBench(t)
@@ -364,130 +222,82 @@ func TestExecutorsSayThatTheyShareAScope(t *testing.T) {
 	}
 }
 
-// Several replicas serve the same, one of them writes, and once all is said nobody does: not at rest, not when replicas
-// come and go, not when somebody touches an Executor.
-func TestOnlyTheLeaderWritesAndOnlyWhatDiffers(t *testing.T) {
+// stuck stands before the Secrets of a replica, and never answers for those of a name.
+type stuck struct {
+	client.Reader
+	name string
+}
+
+func (s stuck) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if key.Name == s.name {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Reader.Get(ctx, key, object, options...)
+}
+
+// Executors whose Secret is never answered for keep nobody waiting, and the replica becomes ready without them.
+func TestAnExecutorThatCannotBeReadDelaysNobody(t *testing.T) {
 	b := newBench(t)
-	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
-	good, bad := b.executor(byKeys("a.test/*", "keys/a")), b.executor(byKeys("b.test/*", "nowhere/a"))
-	replicas := []*replica{b.start(setup{elect: true}), b.start(setup{elect: true}), b.start(setup{elect: true})}
-	for _, r := range replicas {
-		r.serves(client.ObjectKeyFromObject(good), generation(1))
-		r.serves(client.ObjectKeyFromObject(bad), unbuilt("not found"))
+	for range 3 { // of 4 workers
+		b.executor(byKeys("stuck.test/*", "stuck/a"))
 	}
-	reaches(b, good, succeeds(good))
-	reaches(b, bad, fails(bad, "not found"))
-	b.stored(good, 1)
-	for _, r := range replicas {
-		r.quiet()
+	r := b.start(setup{reader: func(next client.Reader) client.Reader { return stuck{next, "stuck"} }})
+	began := time.Now()
+	for i := range 10 {
+		spec := byKeys(fmt.Sprintf("r%d.test/*", i), "none/a")
+		spec.Verifiers[0].Cosign.Keys[0].Material = v1alpha1.Material{Inline: newKey(t)}
+		r.serves(client.ObjectKeyFromObject(b.executor(spec)), generation(1))
 	}
-	mark := b.mark()
-	edit(b, good, func(e *v1alpha1.Executor) {
-		e.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	if took := time.Since(began); took >= readDeadline {
+		t.Errorf("the others took %s, as long as the stuck ones", took)
+	}
+	eventually.Succeeds(t, within, func() error {
+		if ok, awaited := r.live.Ready(); !ok {
+			return errors.New(awaited)
+		}
+		return nil
 	})
-	fourth := b.start(setup{elect: true})
-	fourth.quiet()
-	replicas[1].stop()
-	for _, r := range []*replica{replicas[0], replicas[2]} {
-		r.quiet()
-	}
-	if writes := b.writes(mark); len(writes) > 0 {
-		t.Errorf("they wrote:\n%s", strings.Join(writes, "\n"))
-	}
-	// The next leader knows what the last one did.
-	replicas[0].stop()
-	replicas[2].stop()
-	edit(b, good, func(e *v1alpha1.Executor) { e.Spec.Scopes = []v1alpha1.Scope{"c.test/*"} })
-	reaches(b, good, succeeds(good))
-	b.stored(good, 2)
-	writes := b.writes(mark)
-	if len(writes) != 3 { // a status, a spec that is stored, and one that is deleted
-		t.Errorf("an edit cost:\n%s", strings.Join(writes, "\n"))
-	}
-	if n := fourth.compiles(); n != 3 {
-		t.Errorf("%v compilations of two Executors and one edit, want 3", n)
+	if m := r.live.Match(ref(t, "stuck.test/app:1"), ""); m.State != Matched || m.Enforced[0].Compiled != nil {
+		t.Errorf("state %d, %+v", m.State, m.Enforced)
 	}
 }
 
-// A stored spec of an Executor that went while nobody was there is swept by the next leader.
-func TestTheNextLeaderSweepsWhatWasLeftBehind(t *testing.T) {
-	b := newBench(t)
-	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
-	e := b.executor(byKeys("a.test/*", "keys/a"))
-	r := b.start(setup{})
-	reaches(b, e, succeeds(e))
-	b.stored(e, 1)
-	r.stop()
-	b.delete(e)
-	again := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: e.Name}, Spec: *e.Spec.DeepCopy()}
-	b.create(again)
-	b.start(setup{})
-	reaches(b, again, succeeds(again))
-	b.stored(e)
-	b.stored(again, 1)
-}
+// A compilation that does not end holds a pass for its deadline, and no longer; it is not begun a second time, and what
+// comes of it in the end is used.
+func TestACompilationThatDoesNotEnd(t *testing.T) {
+	clock := clocktesting.NewFakeClock(start)
+	r := &reconciler{clock: clock, metrics: newMetrics(prometheus.NewRegistry()), reader: &reader{clock: clock}, tools: tools()}
+	spec := &v1alpha1.ExecutorSpec{VerificationSpec: byKeys("a.test/*", "none/a")}
+	spec.Verifiers[0].Cosign.Keys[0].Material = v1alpha1.Material{Inline: newKey(t)}
+	e := &executor{NamespacedName: named("e"), Spec: *spec, Generation: 1}
+	endless := &compilation{done: make(chan struct{})}
+	key := fingerprint(spec, Material{})
+	one := &build{compilations: map[string]*compilation{key: endless}}
 
-func (b *bench) mark() cluster.Mark {
-	b.Helper()
-	mark, err := shared.Mark(b.Context())
-	if err != nil {
-		b.Fatal(err)
+	for range 2 {
+		used := map[string]*compilation{}
+		came := make(chan built)
+		go func() { came <- r.build(t.Context(), e, one, spec, used) }()
+		eventually.Succeeds(t, within, func() error {
+			if !clock.HasWaiters() {
+				return errors.New("nobody waits")
+			}
+			return nil
+		})
+		clock.Step(compileDeadline)
+		b := <-came
+		if trouble := outcome.As(b.fault); b.compiled != nil || trouble == nil || trouble.Terminal || trouble.Reason != v1alpha1.ReasonNotCompiled {
+			t.Fatalf("%+v", b)
+		}
+		if used[key] != endless {
+			t.Fatal("it was begun anew, or is forgotten")
+		}
+		one.compilations = used
 	}
-	return mark
-}
-
-// writes lists what the replicas of the bench wrote, without events and the lease.
-func (b *bench) writes(since cluster.Mark) []string {
-	b.Helper()
-	events, err := shared.Writes(b.Context(), since, cluster.ByUserAgent(b.agent),
-		cluster.Not(cluster.OfResource("events.k8s.io", "events")), cluster.Not(cluster.OfResource("", "events")),
-		cluster.Not(cluster.OfResource("coordination.k8s.io", "leases")))
-	if err != nil {
-		b.Fatal(err)
+	endless.compiled = &Compiled{inputs: "late"}
+	close(endless.done)
+	if b := r.build(t.Context(), e, one, spec, map[string]*compilation{}); b.compiled != endless.compiled || !b.whole {
+		t.Errorf("what came of it in the end: %+v", b)
 	}
-	var lines []string
-	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("%+v", e))
-	}
-	return lines
-}
-
-// The page's example is accepted as it is printed, every field of it is kept, and it says what it misses.
-func TestTheExampleOfThePageApplies(t *testing.T) {
-	b := newBench(t)
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(root, "docs", "executor.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, example, found := strings.Cut(string(page), "```yaml\n")
-	example, _, closed := strings.Cut(example, "```")
-	if !found || !closed {
-		t.Fatal("the page has no example")
-	}
-	written := &v1alpha1.Executor{}
-	if err := yaml.UnmarshalStrict([]byte(example), written); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.delete(written) })
-	if err := shared.ApplyText(t.Context(), example); err != nil {
-		t.Fatal(err)
-	}
-	stored := &v1alpha1.Executor{}
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(written), stored); err != nil {
-		t.Fatal(err)
-	}
-	kept := stored.DeepCopy()
-	kept.Spec.Mode, kept.Spec.Tenancy, kept.Spec.RefreshInterval, kept.Spec.MaxStale = "", "", nil, nil
-	kept.Spec.Verifiers[0].Notation.Level, kept.Spec.Verifiers[0].Notation.Revocation, kept.Spec.Verifiers[1].Cosign.Timestamps = "", "", ""
-	if !equality.Semantic.DeepEqual(kept.Spec, written.Spec) {
-		t.Errorf("stored as %+v, written as %+v", kept.Spec, written.Spec)
-	}
-	b.start(setup{})
-	reaches(b, stored, fails(stored,
-		"store registry: credentials: Secret "+b.namespace+"/pull not found; create it with the type kubernetes.io/dockerconfigjson",
-		"verifier release-signers: trustStores[corp].certificates[0]: Secret "+b.namespace+"/signing-ca not found"))
 }

@@ -51,7 +51,7 @@ func serve(t testing.TB, name string, scopes ...v1alpha1.Scope) *Served {
 	}
 	return &Served{
 		Name: named(name), UID: types.UID(name), Scopes: parsed, Mode: v1alpha1.ModeEnforce, Tenancy: v1alpha1.TenancyAdd,
-		Generation: 1, Compiled: &Compiled{inputs: name},
+		Generation: 1, Compiled: &Compiled{inputs: name, key: name},
 	}
 }
 
@@ -263,7 +263,7 @@ func TestTheKeyChangesWithWhoJudges(t *testing.T) {
 	}
 	step("nobody", func() {})
 	step("one", func() { live.Put(serve(t, "a", "*")) })
-	step("other trust", func() { s := serve(t, "a", "*"); s.Compiled = &Compiled{inputs: "new"}; live.Put(s) })
+	step("other trust", func() { s := serve(t, "a", "*"); s.Compiled = &Compiled{inputs: "new", key: "new"}; live.Put(s) })
 	step("another generation", func() { s := serve(t, "a", "*"); s.Generation = 2; live.Put(s) })
 	step("created anew", func() { s := serve(t, "a", "*"); s.UID = "new"; live.Put(s) })
 	step("no build", func() { live.Put(serve(t, "a", "*").unbuilt()) })

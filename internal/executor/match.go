@@ -36,8 +36,8 @@ type Match struct {
 	key string
 }
 
-// Key is equal for two matches exactly if they judge by the same Executors, in the same generation, with the same trust:
-// what one of them said holds for the other.
+// Key is equal for two matches if they judge by the same Executors, in the same generation, with the same trust and the
+// same credentials: what one of them said holds for the other.
 func (m Match) Key() string { return m.key }
 
 // Match says who judges an image in a namespace; without a namespace, the cluster's Executors alone do. Of each kind
@@ -158,11 +158,11 @@ func (m Match) fingerprint() string {
 	for _, list := range [][]*Served{m.Enforced, m.Audited} {
 		fmt.Fprintf(h, "%d;", len(list))
 		for _, s := range list {
-			inputs := "none"
+			build := "none"
 			if s.Compiled != nil {
-				inputs = s.Compiled.Inputs()
+				build = s.Compiled.key
 			}
-			fmt.Fprintf(h, "%s/%s/%s=%s@%d;", s.Name.Namespace, s.Name.Name, s.UID, inputs, s.Generation)
+			fmt.Fprintf(h, "%s/%s/%s=%s@%d;", s.Name.Namespace, s.Name.Name, s.UID, build, s.Generation)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

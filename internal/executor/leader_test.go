@@ -1,0 +1,101 @@
+package executor
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
+)
+
+// Several replicas serve the same, one of them writes, and once all is said nobody does: not at rest, not when replicas
+// come and go, not when somebody touches an Executor.
+func TestOnlyTheLeaderWritesAndOnlyWhatDiffers(t *testing.T) {
+	b := newBench(t)
+	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
+	good, bad := b.executor(byKeys("a.test/*", "keys/a")), b.executor(byKeys("b.test/*", "nowhere/a"))
+	replicas := []*replica{b.start(setup{elect: true}), b.start(setup{elect: true}), b.start(setup{elect: true})}
+	for _, r := range replicas {
+		r.serves(client.ObjectKeyFromObject(good), generation(1))
+		r.serves(client.ObjectKeyFromObject(bad), unbuilt("not found"))
+	}
+	reaches(b, good, succeeds(good))
+	reaches(b, bad, fails(bad, "not found"))
+	b.stored(good, 1)
+	for _, r := range replicas {
+		r.quiet()
+	}
+	mark := b.mark()
+	edit(b, good, func(e *v1alpha1.Executor) {
+		e.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	fourth := b.start(setup{elect: true})
+	fourth.quiet()
+	replicas[1].stop()
+	for _, r := range []*replica{replicas[0], replicas[2]} {
+		r.quiet()
+	}
+	if writes := b.writes(mark); len(writes) > 0 {
+		t.Errorf("they wrote:\n%s", strings.Join(writes, "\n"))
+	}
+	// The next leader knows what the last one did.
+	replicas[0].stop()
+	replicas[2].stop()
+	edit(b, good, func(e *v1alpha1.Executor) { e.Spec.Scopes = []v1alpha1.Scope{"c.test/*"} })
+	reaches(b, good, succeeds(good))
+	b.stored(good, 2)
+	writes := b.writes(mark)
+	if len(writes) != 3 { // a status, a spec that is stored, and one that is deleted
+		t.Errorf("an edit cost:\n%s", strings.Join(writes, "\n"))
+	}
+	if n := fourth.compiles(); n != 3 {
+		t.Errorf("%v compilations of two Executors and one edit, want 3", n)
+	}
+}
+
+// A stored spec of an Executor that went while nobody was there is swept by the next leader.
+func TestTheNextLeaderSweepsWhatWasLeftBehind(t *testing.T) {
+	b := newBench(t)
+	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
+	e := b.executor(byKeys("a.test/*", "keys/a"))
+	r := b.start(setup{})
+	reaches(b, e, succeeds(e))
+	b.stored(e, 1)
+	r.stop()
+	b.delete(e)
+	again := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: e.Name}, Spec: *e.Spec.DeepCopy()}
+	b.create(again)
+	b.start(setup{})
+	reaches(b, again, succeeds(again))
+	b.stored(e)
+	b.stored(again, 1)
+}
+
+func (b *bench) mark() cluster.Mark {
+	b.Helper()
+	mark, err := shared.Mark(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return mark
+}
+
+// writes lists what the replicas of the bench wrote, without events and the lease.
+func (b *bench) writes(since cluster.Mark) []string {
+	b.Helper()
+	events, err := shared.Writes(b.Context(), since, cluster.ByUserAgent(b.agent),
+		cluster.Not(cluster.OfResource("events.k8s.io", "events")), cluster.Not(cluster.OfResource("", "events")),
+		cluster.Not(cluster.OfResource("coordination.k8s.io", "leases")))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var lines []string
+	for _, e := range events {
+		lines = append(lines, fmt.Sprintf("%+v", e))
+	}
+	return lines
+}
