@@ -84,8 +84,14 @@ func (v *verification) ask(ctx context.Context, store Store) bool {
 	}
 	if ctx.Err() != nil {
 		// Which question was cut short is a matter of chance, and said of none.
+		short := s.gap(ReasonUnreachable, fmt.Sprintf("store %s: not all of it was looked at in the time there was", store.Name()), v.engine.verifiers)
+		for _, gap := range v.gaps[before:] {
+			if short.gap.err == nil {
+				short.gap.err = gap.err
+			}
+		}
 		v.gaps, v.stores[len(v.stores)-1].Errors = v.gaps[:before], nil
-		v.take(s.gap(ReasonUnreachable, fmt.Sprintf("store %s: not all of it was looked at in the time there was", store.Name()), v.engine.verifiers))
+		v.take(short)
 		return true
 	}
 	return false
