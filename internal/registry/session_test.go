@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -201,18 +202,19 @@ func TestContentIsProvenAgainstWhatItWasAskedBy(t *testing.T) {
 		fault testregistry.Fault
 		want  registry.Kind
 	}{
-		"a manifest of other content":       {"/manifests/", testregistry.Forge(`{"schemaVersion":2}`), registry.Mismatch},
-		"a manifest with another digest":    {"/manifests/", testregistry.LieAboutDigest(other), registry.Mismatch},
-		"a manifest without end":            {"/manifests/", testregistry.Giant(1 << 30), registry.TooLarge},
-		"a blob of other content":           {"/blobs/", testregistry.Forge("signature X"), registry.Mismatch},
-		"a blob that is longer":             {"/blobs/", testregistry.Forge("signature 0 and more"), registry.Mismatch},
-		"a blob that is shorter":            {"/blobs/", testregistry.Forge("sig"), registry.Mismatch},
-		"a blob without end":                {"/blobs/", testregistry.Giant(1 << 30), registry.Mismatch},
-		"a blob that is not there":          {"/blobs/", testregistry.Answer(404), registry.NotFound},
-		"a blob that is cut":                {"/blobs/", testregistry.Cut(), registry.BadAnswer},
-		"a blob that drips":                 {"/blobs/", testregistry.Drip(300 * time.Millisecond), registry.Timeout},
-		"a blob that is redirected":         {"/blobs/", testregistry.RedirectLoop(), registry.Redirected},
-		"a blob over plain HTTP, elsewhere": {"/blobs/", testregistry.RedirectTo("http://elsewhere.example.com"), registry.Redirected},
+		"a manifest of other content":                     {"/manifests/", testregistry.Forge(`{"schemaVersion":2}`), registry.Mismatch},
+		"a manifest with another digest":                  {"/manifests/", testregistry.LieAboutDigest(other), registry.Mismatch},
+		"a manifest without end":                          {"/manifests/", testregistry.Giant(1 << 30), registry.TooLarge},
+		"a blob of other content":                         {"/blobs/", testregistry.Forge("signature X"), registry.Mismatch},
+		"a blob that is longer":                           {"/blobs/", testregistry.Forge("signature 0 and more"), registry.Mismatch},
+		"a blob that is shorter":                          {"/blobs/", testregistry.Forge("sig"), registry.Mismatch},
+		"a blob without end":                              {"/blobs/", testregistry.Giant(1 << 30), registry.Mismatch},
+		"a blob that is not there":                        {"/blobs/", testregistry.Answer(404), registry.NotFound},
+		"a blob that is cut":                              {"/blobs/", testregistry.Cut(), registry.BadAnswer},
+		"a blob that unpacks to a thousand times as much": {"/blobs/", testregistry.AnswerHeaders(map[string]string{"Content-Encoding": "gzip"}, bomb(t)), registry.Mismatch},
+		"a blob that drips":                               {"/blobs/", testregistry.Drip(300 * time.Millisecond), registry.Timeout},
+		"a blob that is redirected":                       {"/blobs/", testregistry.RedirectLoop(), registry.Redirected},
+		"a blob over plain HTTP, elsewhere":               {"/blobs/", testregistry.RedirectTo("http://elsewhere.example.com"), registry.Redirected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -225,6 +227,20 @@ func TestContentIsProvenAgainstWhatItWasAskedBy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bomb is a little that unpacks to a lot.
+func bomb(t *testing.T) string {
+	t.Helper()
+	var packed strings.Builder
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return packed.String()
 }
 
 // read fetches a manifest and its blobs.
