@@ -24,6 +24,25 @@ func FuzzReadIndex(f *testing.F) {
 	})
 }
 
+func TestALinkToAnotherRegistryIsRefused(t *testing.T) {
+	ref, err := image.Parse("registry.example.com/team/gw:1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &attempt{ref: ref}
+	const path = "/v2/team/gw/referrers/sha256:aa"
+	for link, want := range map[string]string{
+		"https://elsewhere.example.com" + path + "?n=2": "",
+		path + "?n=2": "https://registry.example.com" + path + "?n=2",
+		"http://registry.example.com" + path + "?n=2": "https://registry.example.com" + path + "?n=2", // behind what ends TLS
+	} {
+		next, failure := a.following("https://registry.example.com"+path, []string{"<" + link + `>; rel="next"`})
+		if next != want || (failure == nil) != (want != "") {
+			t.Errorf("%s: got %q %v, want %q", link, next, failure, want)
+		}
+	}
+}
+
 // Wherever a Link header leads, the next page is of the same list at the same
 // registry, and not the same page.
 func FuzzFollowing(f *testing.F) {

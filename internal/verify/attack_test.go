@@ -245,9 +245,9 @@ func TestBoundsLeaveItUndecided(t *testing.T) {
 		"a signature that drips": {
 			func(s *scene) {
 				many(s, 1, notationType, "mallory")
-				s.hub.BreakPath("/blobs/", testregistry.Drip(100*time.Millisecond))
+				s.hub.BreakPath("/blobs/", testregistry.Drip(time.Second))
 			},
-			verify.Limits{}, registry.SessionOptions{Timeout: 500 * time.Millisecond},
+			verify.Limits{}, registry.SessionOptions{Timeout: 3 * time.Second},
 			"verifier release-signers: registry HOST: did not answer within its deadline",
 		},
 		"a registry that hangs": {

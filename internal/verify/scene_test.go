@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -144,6 +145,9 @@ func (s *scene) store(options ...registry.SessionOptions) verify.Store {
 	for _, o := range options {
 		session = o
 	}
+	if session.Timeout == 0 {
+		session.Timeout = time.Minute // the machine may be slow
+	}
 	return verify.RegistryStore("registry", s.client, registry.Access{PlainHTTP: true}, session)
 }
 
@@ -154,6 +158,9 @@ func (s *scene) engine(config verify.Config) *verify.Engine {
 	}
 	if config.Stores == nil {
 		config.Stores = []verify.Store{s.store()}
+	}
+	if config.Limits.Deadline == 0 {
+		config.Limits.Deadline = 2 * time.Minute
 	}
 	engine, err := verify.New(config)
 	if err != nil {
