@@ -158,6 +158,13 @@ func (l *Live) Served(name types.NamespacedName) *Served {
 	return l.served[name]
 }
 
+// Names are those of all Executors that are served, of both kinds, in no order.
+func (l *Live) Names() []types.NamespacedName {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.served))
+}
+
 // same reports whether a lookup could not tell one from the other.
 func same(a, b *Served) bool {
 	return a.UID == b.UID && slices.Equal(a.Scopes, b.Scopes) && a.Mode == b.Mode && a.Tenancy == b.Tenancy &&

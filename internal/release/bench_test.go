@@ -62,6 +62,7 @@ type bench struct {
 	agent     string          // of the controller under test
 	broken    map[string]bool // images on which gateways never become Ready
 	deaf      bool            // gateways report, but take nothing
+	blind     bool            // the controller under test believes that there are no Executors
 	// maxVerdictAge of the controller under test; default an hour.
 	maxVerdictAge time.Duration
 }
@@ -144,7 +145,9 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	live := executor.NewLive(clock.RealClock{})
-	if err := executor.Setup(ctx, mgr, executor.Dependencies{
+	if b.blind {
+		live.Expect(nil)
+	} else if err := executor.Setup(ctx, mgr, executor.Dependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
 		Clock: clock.RealClock{}, Live: live, Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
 		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: c.passes,

@@ -117,6 +117,11 @@ func (r *reconciler) assess(ctx context.Context, release *v1alpha1.GatewayReleas
 		}
 	}
 	known.verdict = r.verify(ctx, release, known.revision)
+	if news(release, known) {
+		if known.verdict, err = r.confirmed(ctx, known.verdict); err != nil {
+			return known, err
+		}
+	}
 	// What does not verify any more stays the accepted revision, and is kept for those who run it.
 	known.accepted = known.verdict.admits() || known.revision.Name() == release.Status.Revision
 	if known.accepted {

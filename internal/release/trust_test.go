@@ -163,6 +163,31 @@ func TestTrustThatIsTakenAwayWhileNobodyIsThere(t *testing.T) {
 	b.reaches(r, all(unverified(r, v1alpha1.ReasonNoLongerVerified, "no Executor matches "), bothWithheld(r)))
 }
 
+// A replica whose view of the Executors is behind accepts nothing by it, and blames nobody.
+func TestAReplicaThatHasNotSeenAnExecutorAcceptsNothing(t *testing.T) {
+	b := newBench(t)
+	digest := b.hub.PushImage(t, "team/gateway", "1.0")
+	p := b.profile().Name
+	strict := b.release(b.hub.Reference("team/gateway", "1.0"), p, requiredSignature)
+	lenient := b.release(b.hub.Reference("team/gateway", "1.0"), p, verification(v1alpha1.VerificationIfConfigured))
+	e := b.executor("team/*", b.signer().trust())
+	b.blind = true
+	b.start()
+	waits := func(r *v1alpha1.GatewayRelease) func() error {
+		return all(
+			summary(r, "Verifying"),
+			condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonVerifying),
+			message(r, v1alpha1.ConditionVerified, "Executor "+e.Name+" is not compiled yet"))
+	}
+	for _, r := range []*v1alpha1.GatewayRelease{strict, lenient} {
+		b.reaches(r, waits(r))
+		b.holds(r, waits(r))
+	}
+	b.remove(e)
+	b.reaches(strict, unverified(strict, v1alpha1.ReasonNoExecutor, "no Executor matches "+b.pinned(digest)))
+	b.reaches(lenient, complete(lenient, b.pinned(digest)))
+}
+
 // Verdicts are made anew from time to time, in case that a certificate was revoked. A registry that is down then takes
 // nothing back at once, and what it takes back later is admission alone.
 func TestAVerdictIsMadeAnew(t *testing.T) {

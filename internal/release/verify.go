@@ -9,9 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -102,11 +100,7 @@ func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease
 		_, awaited := r.executors.Ready()
 		return verdict{standing: unknown, message: subject.String() + ": " + awaited}
 	default:
-		v := unmatched(required(release), match.State, subject)
-		if v.standing == refused && r.overlooked(ctx, release) {
-			return verdict{standing: unknown, message: subject.String() + ": not every Executor is compiled yet", wake: r.clock.Now().Add(time.Second)}
-		}
-		return v
+		return unmatched(required(release), match.State, subject)
 	}
 	answer, answered := registry.Ask(r.pool, registry.Question[executor.Verdict]{
 		Key:       subject.String(),
@@ -136,27 +130,6 @@ func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease
 	default:
 		return verdict{standing: unknown, message: "looking for the signatures of " + subject.String()}
 	}
-}
-
-// overlooked says whether there is an Executor that this replica does not serve yet, as one that was made together with
-// the release. Nobody is told that there is none on the word of a set that may be behind.
-func (r *reconciler) overlooked(ctx context.Context, release *v1alpha1.GatewayRelease) bool {
-	if told := verdictReached(release); told != nil && told.Reason == v1alpha1.ReasonNoExecutor {
-		return false
-	}
-	present := &metav1.PartialObjectMetadataList{}
-	present.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ExecutorList"))
-	if err := r.live.List(ctx, present); err != nil {
-		log.FromContext(ctx).Error(err, "cannot list the Executors, to see that none matches")
-		return true
-	}
-	for i := range present.Items {
-		served := r.executors.Served(client.ObjectKeyFromObject(&present.Items[i]))
-		if present.Items[i].DeletionTimestamp.IsZero() && (served == nil || served.UID != present.Items[i].UID) {
-			return true
-		}
-	}
-	return false
 }
 
 // unmatched is the verdict on an image that nobody who counts has in scope.
@@ -245,6 +218,12 @@ func (r *reconciler) standings(ctx context.Context, release *v1alpha1.GatewayRel
 				return standings{}, err
 			}
 			found = r.verifyStored(ctx, release, name, stored)
+		}
+		if found.admits() && release.Status.Rollout != nil && slices.Contains(release.Status.Rollout.Withheld, name) {
+			var err error
+			if found, err = r.confirmed(ctx, found); err != nil {
+				return standings{}, err
+			}
 		}
 		switch found.standing {
 		case refused, undecided:
