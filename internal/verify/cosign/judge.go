@@ -60,8 +60,7 @@ func (v *Verifier) judgeKey(e *entity, made *key, with *scheme) verify.Finding {
 	presented.byKey = true
 	_, err := with.judge.Verify(&presented, sigstore.NewPolicy(e.artifact(), sigstore.WithKey()))
 	if err != nil {
-		finding := v.whyNotKey(&presented, made, with)
-		return finding
+		return v.whyNotKey(&presented, made, with)
 	}
 	return verify.Finding{
 		Outcome: verify.Passed, Reason: verify.ReasonVerified,

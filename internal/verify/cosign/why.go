@@ -4,13 +4,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	sigstore "github.com/sigstore/sigstore-go/pkg/verify"
-	"github.com/sigstore/sigstore/pkg/signature"
-	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
@@ -24,27 +23,19 @@ func (v *Verifier) whyNotKey(e *entity, made *key, with *scheme) verify.Finding 
 	if !e.holds(with.check) {
 		return failed(verify.ReasonInvalidSignature, "the signature is not made with "+v.triedKeys()+", or its content was changed")
 	}
-	what := "it is signed with key " + made.name + ", but "
 	finding, _ := v.why(e, with.judge, with.material)
 	if finding == nil {
 		unknown := failed(verify.ReasonInvalidSignature, "it does not verify")
 		finding = &unknown
 	}
 	finding.Identity = "key " + made.name
-	finding.Message = what + finding.Message
+	finding.Message = "it is signed with key " + made.name + ", but " + finding.Message
 	return *finding
 }
 
 // whyNotKeyless says why a signature is none of an identity.
 func (v *Verifier) whyNotKeyless(e *entity) verify.Finding {
-	check, err := signature.LoadDefaultVerifier(e.certificate.PublicKey, options.WithED25519ph())
-	if e.content.EnvelopeContent() != nil {
-		check, err = signature.LoadDefaultVerifier(e.certificate.PublicKey)
-	}
-	if err != nil {
-		return failed(verify.ReasonUnsupported, "the key of its certificate is of an algorithm that is not supported")
-	}
-	if !v.holdsAny(e, check) {
+	if !e.heldByCertificate() {
 		return failed(verify.ReasonInvalidSignature, "the signature is not made with the key of its certificate, or its content was changed")
 	}
 	if _, err := v.chains(e, e.certificate.NotBefore); err != nil && !isExpiry(err) {
@@ -55,6 +46,7 @@ func (v *Verifier) whyNotKeyless(e *entity) verify.Finding {
 		return *finding
 	}
 	var chains [][]*x509.Certificate
+	var err error
 	for _, at := range times {
 		if chains, err = v.chains(e, at.Timestamp); isExpiry(err) {
 			return failed(verify.ReasonExpired, "its certificate, or one of its authorities, was not valid when it was signed, at "+at.Timestamp.UTC().Format(time.RFC3339))
@@ -90,22 +82,11 @@ func (v *Verifier) triedIdentities(summary certificate.Summary) string {
 	return text
 }
 
-// holdsAny reports whether the key of a certificate made the signature, in any
-// way that the library would accept.
-func (v *Verifier) holdsAny(e *entity, first signature.Verifier) bool {
-	if e.holds(first) {
-		return true
-	}
-	others, err := checksOf(e.certificate.PublicKey)
-	if err != nil {
-		return false
-	}
-	for _, other := range others {
-		if e.holds(other) {
-			return true
-		}
-	}
-	return false
+// heldByCertificate reports whether the key of the certificate made the
+// signature, in any way in which it may sign.
+func (e *entity) heldByCertificate() bool {
+	checks, err := checksOf(e.certificate.PublicKey)
+	return err == nil && slices.ContainsFunc(checks, e.holds)
 }
 
 // why says what is wrong with the log entries and time stamps of an entity, or
