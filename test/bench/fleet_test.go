@@ -33,7 +33,8 @@ type targets struct {
 	mayRequests float64 // mutating requests per gateway
 }
 
-// BenchmarkFleet edits a release and lets the whole fleet move as fast as it may, then starts the manager anew.
+// BenchmarkFleet starts the manager anew over a fleet, then edits the release and lets the whole fleet move as fast as it
+// may.
 func BenchmarkFleet(b *testing.B) {
 	for _, size := range []struct {
 		gateways int
@@ -54,6 +55,7 @@ func measureFleet(tb testing.TB, to *benchreport.Report, gateways int, t targets
 	name := func(what string) string { return fmt.Sprintf("Fleet/%d %s", gateways, what) }
 	s := newStation(tb, gateways, nil)
 	n := float64(gateways)
+	s.measureRestart(tb, to, name, t)
 
 	before := usageOf(tb, s.manager.PID())
 	passes := s.manager.Passes(tb)
@@ -68,9 +70,6 @@ func measureFleet(tb testing.TB, to *benchreport.Report, gateways int, t targets
 	sent := s.sent(tb, started)
 	s.ConvergedWithin(tb, v2, time.Minute)
 
-	s.manager.Kill()
-	idle, list := s.bareList(tb)
-	restart := s.restart(tb)
 	s.manager.Kill()
 	events := len(slices.DeleteFunc(slices.Clone(sent), func(e cluster.AuditEvent) bool { return e.Resource != "events" }))
 	floor := s.floor(tb, steps, events)
@@ -92,10 +91,18 @@ func measureFleet(tb testing.TB, to *benchreport.Report, gateways int, t targets
 	to.Figure(name("cpu of the manager"), (after.cpu - before.cpu).Seconds(), "s")
 	to.Figure(name("cpu of the manager per gateway"), (after.cpu-before.cpu).Seconds()/n*1000, "ms")
 	to.Figure(name("peak memory"), mebibytes(after.peak), "MiB")
+}
+
+// measureRestart starts the manager anew over a fleet that has converged.
+func (s *station) measureRestart(tb testing.TB, to *benchreport.Report, name func(string) string, t targets) {
+	tb.Helper()
+	s.manager.Kill()
+	idle, list := s.bareList(tb)
+	restart := s.restart(tb)
 	to.AtMost(name("restart: mutating requests"), float64(restart.sent), "requests", 0)
 	to.Against(name("restart: start to ready"), restart.ready.Seconds(), list.Seconds(), "s", t.restart)
 	to.Figure(name("restart: list, nothing decoded"), idle.Seconds(), "s")
-	beyond := float64(restart.used.rss-s.empty.rss) / n / 1024
+	beyond := float64(restart.used.rss-s.empty.rss) / float64(len(s.Gateways)) / 1024
 	if t.perGateway > 0 {
 		to.AtMost(name("memory per gateway"), beyond, "KiB", t.perGateway)
 	} else {

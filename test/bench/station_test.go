@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a fleet may take for anything on a machine that does much else.
-const patience = 15 * time.Minute
+const patience = 40 * time.Minute
 
 // station is an API server of its own with one fleet and one manager.
 type station struct {

@@ -2,6 +2,7 @@ package benchreport
 
 import (
 	"fmt"
+	"io"
 	"sync"
 )
 
@@ -19,6 +20,9 @@ type Result struct {
 
 // Report is what a run has measured. The zero value is empty and ready.
 type Report struct {
+	// Progress is told each figure when it is measured, for runs that take an hour; nil tells nobody.
+	Progress io.Writer
+
 	mu      sync.Mutex
 	results []Result
 }
@@ -48,6 +52,9 @@ func (r *Report) add(one Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.results = append(r.results, one)
+	if r.Progress != nil {
+		fmt.Fprintf(r.Progress, "%s: %s %s\n", one.Name, short(one.Value), one.Unit)
+	}
 }
 
 // Value finds a figure of this run.

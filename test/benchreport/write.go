@@ -15,8 +15,9 @@ import (
 )
 
 // Main runs the tests and benchmarks of a package, prints and stores what they have measured, and returns the code to
-// exit with. A run that has measured nothing prints and stores nothing.
+// exit with. A run that has measured nothing prints and stores nothing. Standard error gets each figure as it comes.
 func Main(m *testing.M, figures *Report) int {
+	figures.Progress = os.Stderr
 	code := m.Run()
 	if len(figures.Results()) == 0 {
 		return code
