@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,13 +14,18 @@ import (
 // planned is a line of `go test -bench -benchmem`: a name with the size of the fleet, and the figures of one plan.
 var planned = regexp.MustCompile(`(?m)^BenchmarkNext/(\d+)\S*\s+\d+\s+([\d.]+) ns/op\s+([\d.]+) B/op\s+(\d+) allocs/op$`)
 
+// runs is how often each plan is measured. The best time counts: nothing makes a plan faster than it is, and much that is
+// not the planner's makes it slower.
+const runs = 5
+
 // BenchmarkPlanner runs the planner's own benchmarks.
 func BenchmarkPlanner(b *testing.B) {
 	root, err := cluster.Root()
 	if err != nil {
 		b.Fatal(err)
 	}
-	command := exec.CommandContext(b.Context(), "go", "test", "-run", "^$", "-bench", "^BenchmarkNext$", "-benchmem", "./internal/rollout")
+	command := exec.CommandContext(b.Context(), "go", "test", "-run", "^$", "-bench", "^BenchmarkNext$", "-benchmem",
+		"-count", strconv.Itoa(runs), "-benchtime", "10x", "./internal/rollout")
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	if err != nil {
@@ -29,6 +35,8 @@ func BenchmarkPlanner(b *testing.B) {
 	if len(lines) == 0 {
 		b.Fatalf("no figures in:\n%s", out)
 	}
+	type plan struct{ gateways, nanoseconds, bytes, allocations float64 }
+	var best []plan
 	for _, line := range lines {
 		number := func(i int) float64 {
 			value, err := strconv.ParseFloat(string(line[i]), 64)
@@ -37,13 +45,22 @@ func BenchmarkPlanner(b *testing.B) {
 			}
 			return value
 		}
-		name := fmt.Sprintf("Planner/%.0f ", number(1))
-		if number(1) >= 100_000 {
-			figures.AtMost(name+"time of one plan", number(2)/1e6, "ms", 50)
-		} else {
-			figures.Figure(name+"time of one plan", number(2)/1e6, "ms")
+		one := plan{number(1), number(2), number(3), number(4)}
+		switch i := slices.IndexFunc(best, func(p plan) bool { return p.gateways == one.gateways }); {
+		case i < 0:
+			best = append(best, one)
+		case one.nanoseconds < best[i].nanoseconds:
+			best[i] = one
 		}
-		figures.Figure(name+"memory of one plan", number(3)/1024, "KiB")
-		figures.Figure(name+"allocations of one plan", number(4), "allocations")
+	}
+	for _, p := range best {
+		name := fmt.Sprintf("Planner/%.0f ", p.gateways)
+		if p.gateways >= 100_000 {
+			figures.AtMost(name+"time of one plan", p.nanoseconds/1e6, "ms", 50)
+		} else {
+			figures.Figure(name+"time of one plan", p.nanoseconds/1e6, "ms")
+		}
+		figures.Figure(name+"memory of one plan", p.bytes/1024, "KiB")
+		figures.Figure(name+"allocations of one plan", p.allocations, "allocations")
 	}
 }
