@@ -86,7 +86,7 @@ func (r *run) sent(t *testing.T, writes []faultproxy.Written) map[string]sent {
 // concerns says whether a request is about this run.
 func (r *run) concerns(request faultproxy.Request) bool {
 	if request.Namespace == fleet.Namespace {
-		return request.Name == "" || slices.ContainsFunc(r.fleets, func(f *fleet.Fleet) bool { return strings.HasPrefix(request.Name, f.Name+"-") })
+		return request.Name == "" || request.Resource != "controllerrevisions" || slices.ContainsFunc(r.fleets, func(f *fleet.Fleet) bool { return strings.HasPrefix(request.Name, f.Name+"-") })
 	}
 	return slices.Contains(r.namespaces(), request.Namespace) ||
 		slices.ContainsFunc(r.fleets, func(f *fleet.Fleet) bool { return f.Name == request.Name })
