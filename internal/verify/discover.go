@@ -49,23 +49,18 @@ type verdicts struct {
 
 // gap is something that was not looked at.
 type gap struct {
-	store     string
-	reason    Reason
 	text      string
 	verifiers []Verifier // who might have found something there
 	err       error      // of the store; nil where a bound was met
 }
 
-func (s *search) gap(reason Reason, text string, verifiers []Verifier) found {
-	return found{gap: &gap{s.store, reason, text, verifiers, nil}}
+func (s *search) gap(text string, verifiers []Verifier) found {
+	return found{gap: &gap{text, verifiers, nil}}
 }
 
 // trouble is what an error of the store means for these verifiers.
 func (s *search) trouble(err error, verifiers []Verifier) found {
-	reason, _ := reasonOf(err)
-	found := s.gap(reason, err.Error(), verifiers)
-	found.gap.err = err
-	return found
+	return found{gap: &gap{err.Error(), verifiers, err}}
 }
 
 // claim reports whether an artifact is to be judged: nobody else does.
@@ -133,7 +128,7 @@ func (s *search) referrers(ctx context.Context, running *sync.WaitGroup) <-chan 
 					continue
 				}
 			} else if judged++; judged > s.room {
-				result = s.gap(ReasonTooLarge, fmt.Sprintf("store %s: more than %d artifacts with signatures", s.store, s.engine.limits.MaxArtifacts), readers)
+				result = s.gap(fmt.Sprintf("store %s: more than %d artifacts with signatures", s.store, s.engine.limits.MaxArtifacts), readers)
 				launch(ctx, running, results, func() found { return result })
 				return // those who still fetch manifests end with ctx
 			}
@@ -231,7 +226,7 @@ func (l *listing) fetchAll(descriptors []ocispec.Descriptor, likelihood int) boo
 		}
 	}
 	if room < len(digests) {
-		l.instead(l.gap(ReasonTooLarge, fmt.Sprintf("store %s: more than %d referrers", l.store, most), l.engine.verifiers))
+		l.instead(l.gap(fmt.Sprintf("store %s: more than %d referrers", l.store, most), l.engine.verifiers))
 		return false
 	}
 	taken := make(chan struct{})

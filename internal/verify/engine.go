@@ -126,7 +126,7 @@ func (e *Engine) Verify(ctx context.Context, subject image.Pinned) Report {
 	defer cancel()
 	v := newVerification(e, subject)
 	if subject.IsZero() {
-		v.gap("", ReasonUnreachable, "no image is given", e.verifiers)
+		v.gap("no image is given", e.verifiers)
 		return v.report()
 	}
 	for _, store := range e.stores {

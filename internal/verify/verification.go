@@ -84,7 +84,7 @@ func (v *verification) ask(ctx context.Context, store Store) bool {
 	}
 	if ctx.Err() != nil {
 		// Which question was cut short is a matter of chance, and said of none.
-		short := s.gap(ReasonUnreachable, fmt.Sprintf("store %s: not all of it was looked at in the time there was", store.Name()), v.engine.verifiers)
+		short := s.gap(fmt.Sprintf("store %s: not all of it was looked at in the time there was", store.Name()), v.engine.verifiers)
 		for _, gap := range v.gaps[before:] {
 			if short.gap.err == nil {
 				short.gap.err = gap.err
@@ -134,14 +134,14 @@ func (v *verification) take(f found) bool {
 		return true
 	}
 	if v.found > v.engine.limits.MaxSignatures {
-		v.gap(store.Name, ReasonTooLarge, fmt.Sprintf("store %s: more than %d signatures", store.Name, v.engine.limits.MaxSignatures), v.engine.verifiers)
+		v.gap(fmt.Sprintf("store %s: more than %d signatures", store.Name, v.engine.limits.MaxSignatures), v.engine.verifiers)
 		return true
 	}
 	return false
 }
 
-func (v *verification) gap(store string, reason Reason, text string, verifiers []Verifier) {
-	v.gaps = append(v.gaps, gap{store, reason, text, verifiers, nil})
+func (v *verification) gap(text string, verifiers []Verifier) {
+	v.gaps = append(v.gaps, gap{text, verifiers, nil})
 }
 
 func (s *shown) add(artifact string, f Finding) {
