@@ -176,7 +176,7 @@ func (p *Pool) begin(e *entry) {
 		if c.reopens.After(now) {
 			from = c.reopens
 		}
-		p.record(e, outcome{err: refusal, at: now, retryAt: from.Add(p.jittered(p.options.BackoffBase))})
+		p.record(e, outcome{err: e.sameWords(refusal), at: now, retryAt: from.Add(p.jittered(p.options.BackoffBase))})
 		p.settle(e)
 		return
 	}

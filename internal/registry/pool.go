@@ -216,7 +216,7 @@ func (p *Pool) look(q question, t terms) (outcome, bool) {
 			return e.latest, true
 		}
 		if refusal := e.circuit.refuse(now); refusal != nil {
-			p.record(e, outcome{err: refusal, at: now, retryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
+			p.record(e, outcome{err: e.sameWords(refusal), at: now, retryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
 			return e.latest, true
 		}
 		e.question = q
@@ -227,6 +227,16 @@ func (p *Pool) look(q question, t terms) (outcome, bool) {
 	known := e.latest
 	known.retryAt = time.Time{}
 	return known, false
+}
+
+// sameWords is a refusal in the words in which the entry's own attempt told the
+// same trouble, if it was the last to tell it: a status that repeats them does not
+// flap.
+func (e *entry) sameWords(refusal *Error) error {
+	if told, ok := asError(e.latest.err); ok && told.Kind == refusal.Kind && told.text == refusal.text {
+		return e.latest.err
+	}
+	return refusal
 }
 
 // answers reports whether the latest outcome is good enough on these terms.

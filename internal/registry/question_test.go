@@ -113,7 +113,7 @@ func TestQuestionsShareTheLanesOfResolving(t *testing.T) {
 	hub := testregistry.Start(t)
 	hub.Break(testregistry.Answer(http.StatusServiceUnavailable))
 	c := client(t, registry.Options{})
-	p := startPool(t, c, registry.PoolOptions{BreakerFailures: 1, BreakerOpen: time.Hour})
+	p := startPool(t, c, registry.PoolOptions{BreakerFailures: 1, BreakerOpen: time.Hour, BackoffBase: time.Millisecond, BackoffCap: time.Millisecond})
 	asked := 0
 	ask := func(key string) registry.Answer[int] {
 		return answerTo(t, p, registry.Question[int]{
@@ -125,9 +125,13 @@ func TestQuestionsShareTheLanesOfResolving(t *testing.T) {
 			},
 		})
 	}
-	for _, key := range []string{"1.0", "1.1"} {
-		if answer := ask(key); kindOf(answer.Err) != registry.ServerError {
-			t.Errorf("%s: %v", key, answer.Err)
+	trouble := "registry " + hub.Host + ": answered 503 (service unavailable)"
+	for _, told := range [][2]string{{"1.0", "looking for signatures: " + trouble}, {"1.1", trouble}, {"1.0", "looking for signatures: " + trouble}} {
+		key, said := told[0], told[1]
+		for range 2 {
+			if answer := ask(key); kindOf(answer.Err) != registry.ServerError || answer.Err.Error() != said {
+				t.Errorf("%s: %v", key, answer.Err)
+			}
 		}
 	}
 	if asked != 1 {
