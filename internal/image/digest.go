@@ -1,8 +1,9 @@
 package image
 
 import (
-	_ "crypto/sha256" // the algorithms that a digest may name
-	_ "crypto/sha512"
+	"crypto/sha256"
+	_ "crypto/sha512" // the algorithms that a digest may name
+	"encoding/hex"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -23,7 +24,17 @@ func ParseDigest(s string) (Digest, error) {
 }
 
 // DigestOf is the sha256 digest of content.
-func DigestOf(content []byte) Digest { return Digest{digest.FromBytes(content)} }
+func DigestOf(content []byte) Digest {
+	sum := hexOf(content)
+	return Digest{digest.NewDigestFromEncoded(digest.SHA256, string(sum[:]))}
+}
+
+// hexOf is the sha256 of content in hexadecimal.
+func hexOf(content []byte) (text [2 * sha256.Size]byte) {
+	sum := sha256.Sum256(content)
+	hex.Encode(text[:], sum[:])
+	return text
+}
 
 // IsZero reports whether d identifies nothing.
 func (d Digest) IsZero() bool { return d == Digest{} }
@@ -40,9 +51,18 @@ func (d Digest) Short() string {
 	return algorithm + ":" + cut(hex, 12)
 }
 
+func (d Digest) isSHA256() bool { return d.d.Algorithm() == digest.SHA256 }
+
 // Matches reports whether content hashes to d.
 func (d Digest) Matches(content []byte) bool {
-	return !d.IsZero() && d.d.Algorithm().FromBytes(content) == d.d
+	if d.IsZero() {
+		return false
+	}
+	if d.isSHA256() { // as nearly always
+		sum := hexOf(content)
+		return d.d.Encoded() == string(sum[:])
+	}
+	return d.d.Algorithm().FromBytes(content) == d.d
 }
 
 // Pinned is an image that cannot move: a repository and a digest. It is

@@ -180,7 +180,8 @@ type attempt struct {
 	base      string // URL of the repository, with a slash
 	guard     *guard
 	client    *auth.Client
-	size      int64 // what a first answer said of the manifest's size; not positive if it did not
+	scope     context.Context // holds what a token is asked for, and nothing else
+	size      int64           // what a first answer said of the manifest's size; not positive if it did not
 }
 
 func (c *Client) newAttempt(ref image.Reference, access Access) *attempt {
@@ -190,6 +191,7 @@ func (c *Client) newAttempt(ref image.Reference, access Access) *attempt {
 		scheme = "http"
 	}
 	host := a.orasReference().Host()
+	a.scope = auth.AppendRepositoryScope(context.Background(), a.orasReference(), auth.ActionPull)
 	a.base = scheme + "://" + host + "/v2/" + ref.Path() + "/"
 	comparable := image.ComparableHost(ref.Registry(), access.PlainHTTP)
 	a.guard = &guard{
@@ -229,6 +231,24 @@ func (a *attempt) orasReference() registry.Reference {
 	return registry.Reference{Registry: a.ref.Registry(), Repository: a.ref.Path()}
 }
 
+// scoped is ctx, with what a token is asked for where one is needed.
+func (a *attempt) scoped(ctx context.Context) context.Context { return scopedContext{ctx, a.scope} }
+
+// scopedContext is one context with the values of another, which are the same for
+// all requests of an attempt.
+type scopedContext struct {
+	context.Context
+	scope context.Context
+}
+
+// Value is that of the scope, or else of the context.
+func (c scopedContext) Value(key any) any {
+	if value := c.scope.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
 // answer is what a registry said of a manifest.
 type answer struct {
 	mediaType string
@@ -241,8 +261,7 @@ type answer struct {
 // ask sends one question about a manifest, by tag or digest, and reads the
 // answer within the bounds.
 func (a *attempt) ask(ctx context.Context, method, which string) (answer, *Error) {
-	ctx = auth.AppendRepositoryScope(ctx, a.orasReference(), auth.ActionPull)
-	req, err := http.NewRequestWithContext(ctx, method, a.base+"manifests/"+which, nil)
+	req, err := http.NewRequestWithContext(a.scoped(ctx), method, a.base+"manifests/"+which, nil)
 	if err != nil {
 		return answer{}, a.classify(ctx, err)
 	}

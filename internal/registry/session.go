@@ -1,15 +1,15 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
-
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
@@ -78,7 +78,7 @@ func (s *Session) Manifest(ctx context.Context, digest image.Digest) (Manifest, 
 	if err != nil {
 		return Manifest{}, err
 	}
-	if !digest.Matches(got.Body) {
+	if got.Digest != digest && !digest.Matches(got.Body) {
 		return Manifest{}, s.attempt.fail(Mismatch, "sent a manifest that does not match its digest")
 	}
 	got.Digest = digest
@@ -91,10 +91,14 @@ func (s *Session) Tagged(ctx context.Context, tag string) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	got.Digest = image.DigestOf(got.Body)
+	if !strings.HasPrefix(got.Digest.String(), "sha256:") {
+		got.Digest = image.DigestOf(got.Body)
+	}
 	return got, nil
 }
 
+// manifest is proven against the digest that the registry states of it, which may be
+// none.
 func (s *Session) manifest(ctx context.Context, which string) (Manifest, *Error) {
 	got, err := s.get(ctx, request{
 		url:    s.attempt.base + "manifests/" + which,
@@ -109,7 +113,7 @@ func (s *Session) manifest(ctx context.Context, which string) (Manifest, *Error)
 	if !got.digest.IsZero() && !got.digest.Matches(got.body) {
 		return Manifest{}, s.attempt.fail(Mismatch, "sent a manifest that does not match its digest")
 	}
-	return Manifest{MediaType: mediaType(got.mediaType), Body: got.body}, nil
+	return Manifest{Digest: got.digest, MediaType: mediaType(got.mediaType), Body: got.body}, nil
 }
 
 // Blob fetches the content of a descriptor, if it is of at most limit bytes.
@@ -168,6 +172,10 @@ type request struct {
 	noun   string // of what it names
 }
 
+// maxBelieved bounds what is allocated for an answer because it says that it is so
+// long, in bytes.
+const maxBelieved = 32 << 10
+
 // get asks once and reads the answer within all bounds.
 func (s *Session) get(ctx context.Context, r request) (answer, *Error) {
 	a := s.attempt
@@ -176,8 +184,7 @@ func (s *Session) get(ctx context.Context, r request) (answer, *Error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
-	ctx = auth.AppendRepositoryScope(ctx, a.orasReference(), auth.ActionPull)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	req, err := http.NewRequestWithContext(a.scoped(ctx), http.MethodGet, r.url, nil)
 	if err != nil {
 		return answer{}, a.classify(ctx, err)
 	}
@@ -205,9 +212,11 @@ func (s *Session) get(ctx context.Context, r request) (answer, *Error) {
 	if got.size > r.limit {
 		return answer{}, a.fail(TooLarge, "sends a "+r.noun+" that is too large")
 	}
-	if got.body, err = io.ReadAll(io.LimitReader(s.metered(resp.Body), r.limit+1)); err != nil {
+	body := bytes.NewBuffer(make([]byte, 0, bytes.MinRead+min(max(got.size, 0), maxBelieved)))
+	if _, err := body.ReadFrom(io.LimitReader(s.metered(resp.Body), r.limit+1)); err != nil {
 		return answer{}, a.classify(ctx, err)
 	}
+	got.body = body.Bytes()
 	if int64(len(got.body)) > r.limit {
 		return answer{}, a.fail(TooLarge, "sends a "+r.noun+" that is too large")
 	}

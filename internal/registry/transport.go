@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	maxTransports     = 64
+	maxTransports = 64
+	// maxConnections of one host. It is more than are of use at a time: the pool has
+	// PerRegistry attempts at one registry, each with a handful of requests.
+	maxConnections    = 40
 	maxResponseHeader = 64 << 10
 )
 
@@ -94,8 +97,9 @@ func (o Options) transport(bundle []byte) *http.Transport {
 		MaxResponseHeaderBytes: maxResponseHeader,
 		IdleConnTimeout:        o.IdleTimeout,
 		MaxIdleConns:           200,
-		MaxIdleConnsPerHost:    32,   // as many as there are workers
-		DisableCompression:     true, // sizes and digests are of the bytes as they are sent
+		MaxConnsPerHost:        maxConnections,
+		MaxIdleConnsPerHost:    maxConnections, // none is closed that would be dialled again
+		DisableCompression:     true,           // sizes and digests are of the bytes as they are sent
 		ForceAttemptHTTP2:      true,
 	}
 }

@@ -23,40 +23,76 @@ var errNoArtifact = errors.New("not an image manifest")
 // readArtifact decodes a manifest. An error other than errNoArtifact says that it
 // reads as none, or in two ways.
 func readArtifact(store string, tagged bool, got registry.Manifest, blobs *blobs) (*Artifact, error) {
-	var shape struct {
-		MediaType string          `json:"mediaType"`
-		Manifests json.RawMessage `json:"manifests"`
-	}
-	if strict, err := kjson.UnmarshalStrict(got.Body, &shape, kjson.DisallowDuplicateFields); err != nil {
-		return nil, errors.New("its manifest is not JSON")
-	} else if len(strict) > 0 {
-		return nil, errors.New("its manifest has a key twice")
-	}
-	stated := got.MediaType
-	if stated == "" || stated == "application/octet-stream" || stated == "text/plain" {
-		stated = shape.MediaType
-	}
-	if shape.MediaType != "" && shape.MediaType != stated {
-		return nil, errors.New("its manifest states another media type than the registry does")
-	}
-	if shape.Manifests != nil || (stated != "" && stated != ocispec.MediaTypeImageManifest && stated != dockerManifest) {
-		return nil, errNoArtifact
-	}
 	a := &Artifact{Store: store, Tagged: tagged, Digest: got.Digest, Blob: blobs.get}
-	strict, err := kjson.UnmarshalStrict(got.Body, &a.Manifest, kjson.DisallowDuplicateFields)
-	switch {
-	case err != nil:
-		return nil, errors.New("its manifest is not that of an image")
-	case len(strict) > 0:
-		return nil, errors.New("its manifest has a key twice")
-	case a.Manifest.SchemaVersion != 2:
-		return nil, errors.New("its manifest has not schema version 2")
+	if !readPlain(got, &a.Manifest) {
+		if err := readManifest(got, &a.Manifest); err != nil {
+			return nil, err
+		}
 	}
 	a.ArtifactType = a.Manifest.ArtifactType
 	if a.ArtifactType == "" {
 		a.ArtifactType = a.Manifest.Config.MediaType
 	}
 	return a, nil
+}
+
+// readPlain decodes in one go what is the manifest of an image and nothing else. If
+// it is false, readManifest says why, or decides otherwise.
+func readPlain(got registry.Manifest, into *ocispec.Manifest) bool {
+	var read struct {
+		ocispec.Manifest
+		Manifests json.RawMessage `json:"manifests"`
+	}
+	if !PlainJSON(got.Body, plainDepth) || kjson.UnmarshalCaseSensitivePreserveInts(got.Body, &read) != nil {
+		return false
+	}
+	stated := statedType(got, read.MediaType)
+	imageType := stated == "" || stated == ocispec.MediaTypeImageManifest || stated == dockerManifest
+	if !imageType || read.Manifests != nil || read.SchemaVersion != 2 || (read.MediaType != "" && read.MediaType != stated) {
+		return false
+	}
+	*into = read.Manifest
+	return true
+}
+
+// statedType is what the registry says that a manifest is, or, where that means
+// nothing, the manifest itself.
+func statedType(got registry.Manifest, own string) string {
+	switch got.MediaType {
+	case "", "application/octet-stream", "text/plain":
+		return own
+	}
+	return got.MediaType
+}
+
+// readManifest decodes a manifest step by step, to tell what is wrong with it.
+func readManifest(got registry.Manifest, into *ocispec.Manifest) error {
+	var shape struct {
+		MediaType string          `json:"mediaType"`
+		Manifests json.RawMessage `json:"manifests"`
+	}
+	if strict, err := kjson.UnmarshalStrict(got.Body, &shape, kjson.DisallowDuplicateFields); err != nil {
+		return errors.New("its manifest is not JSON")
+	} else if len(strict) > 0 {
+		return errors.New("its manifest has a key twice")
+	}
+	stated := statedType(got, shape.MediaType)
+	if shape.MediaType != "" && shape.MediaType != stated {
+		return errors.New("its manifest states another media type than the registry does")
+	}
+	if shape.Manifests != nil || (stated != "" && stated != ocispec.MediaTypeImageManifest && stated != dockerManifest) {
+		return errNoArtifact
+	}
+	strict, err := kjson.UnmarshalStrict(got.Body, into, kjson.DisallowDuplicateFields)
+	switch {
+	case err != nil:
+		return errors.New("its manifest is not that of an image")
+	case len(strict) > 0:
+		return errors.New("its manifest has a key twice")
+	case into.SchemaVersion != 2:
+		return errors.New("its manifest has not schema version 2")
+	}
+	return nil
 }
 
 const dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
@@ -66,7 +102,12 @@ type blobs struct {
 	from source
 
 	mu   sync.Mutex
-	kept map[string]*fetched
+	kept map[blobKey]*fetched
+}
+
+type blobKey struct {
+	digest string
+	size   int64
 }
 
 // fetched is a blob that is being fetched, or was.
@@ -81,7 +122,7 @@ func (b *blobs) get(ctx context.Context, layer ocispec.Descriptor, limit int64) 
 	if layer.Size > limit {
 		return nil, &UndecidedError{ReasonTooLarge, fmt.Errorf("a blob of %d bytes is larger than the %d that are read", layer.Size, limit)}
 	}
-	key := fmt.Sprintf("%s %d", layer.Digest, layer.Size)
+	key := blobKey{string(layer.Digest), layer.Size}
 	b.mu.Lock()
 	f, ok := b.kept[key]
 	if !ok {

@@ -55,7 +55,7 @@ func (v *verification) ask(ctx context.Context, store Store) bool {
 		return false
 	}
 	defer source.Close()
-	s.blobs = &blobs{from: source, kept: map[string]*fetched{}}
+	s.blobs = &blobs{from: source, kept: map[blobKey]*fetched{}}
 	s.room = v.engine.limits.MaxArtifacts - v.artifacts
 	s.claimed = maps.Clone(v.judged)
 

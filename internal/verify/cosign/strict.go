@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // maxDepth bounds how deep JSON may be nested.
@@ -20,6 +22,15 @@ const maxDepth = 64
 // in UTF-8, in which no object has a key twice. Keys that differ in case only
 // count as one, since some readers take them for one.
 func unambiguous(content []byte) error {
+	if verify.PlainJSON(content, maxDepth) {
+		return nil
+	}
+	return readThoroughly(content)
+}
+
+// readThoroughly decides, token by token, what is not plain, and says what is wrong
+// with it.
+func readThoroughly(content []byte) error {
 	if !utf8.Valid(content) {
 		return errors.New("it is not UTF-8")
 	}

@@ -70,6 +70,9 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, artifact *v
 			"it holds %d signatures, of which the first %d were looked at; delete those that are not needed", len(layers), judged)))
 		layers = layers[:judged]
 	}
+	if len(layers) == 1 { // as nearly always: no goroutine, whose stack the cryptography would make grow
+		return []verify.Finding{v.verifyLayer(ctx, subject, artifact, layers[0])}
+	}
 	findings := make([]verify.Finding, len(layers), len(layers)+len(more))
 	slots := make(chan struct{}, together)
 	var running sync.WaitGroup

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // maxDepth bounds how deep JSON is nested.
@@ -17,6 +19,15 @@ const maxDepth = 32
 // stands twice in one object, also in another spelling of upper and lower case,
 // as Go's own reader takes the one for the other, and anything after the value.
 func readsOneWay(content []byte) error {
+	if verify.PlainJSON(content, maxDepth) {
+		return nil
+	}
+	return readThoroughly(content)
+}
+
+// readThoroughly decides, token by token, what is not plain, and says what is wrong
+// with it.
+func readThoroughly(content []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
 	if err := readValue(decoder, 0); err != nil {
