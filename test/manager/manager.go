@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -133,14 +134,23 @@ func Run(ctx context.Context, o Options) (*Manager, error) {
 	return m, nil
 }
 
+const (
+	// Ports below those that the system gives to outgoing connections, one of which might take it before it is used.
+	firstPort, lastPort = 12_000, 32_000
+	portAttempts        = 100
+)
+
 // freeAddress is a port that nothing listens on.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var err error
+	for range portAttempts {
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort))); err == nil {
+			defer func() { _ = listener.Close() }()
+			return listener.Addr().String(), nil
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String(), nil
+	return "", fmt.Errorf("find a free port: %w", err)
 }
 
 // PID is that of the process.
