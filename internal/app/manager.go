@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -97,6 +98,7 @@ func (p *process) lead(ctx context.Context) error {
 	served, retry := false, retries
 	for {
 		err := p.once(ctx)
+		p.abandon()
 		if p.ready.synced.Swap(false) {
 			served, retry = true, retries
 		}
@@ -129,6 +131,8 @@ type process struct {
 	log     logr.Logger
 	ready   readiness
 	current registrySwap
+	// abandoned is what the managers of before have left in their queues, by the labels of workqueue_depth.
+	abandoned atomic.Pointer[map[string]float64]
 }
 
 // once runs one manager until ctx ends, the lease is lost, or something fails.

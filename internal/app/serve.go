@@ -95,9 +95,51 @@ type registrySwap struct {
 
 // Gather returns the library's metrics and those of the present manager.
 func (p *process) Gather() ([]*dto.MetricFamily, error) {
-	gatherers := prometheus.Gatherers{ctrlmetrics.Registry}
+	gatherers := prometheus.Gatherers{prometheus.GathererFunc(p.library)}
 	if current := p.current.Load(); current != nil {
 		gatherers = append(gatherers, current)
 	}
 	return gatherers.Gather()
+}
+
+// library gathers the library's metrics. They outlive a manager: what was in its queues at its end would count as waiting
+// for ever, so it is taken off.
+func (p *process) library() ([]*dto.MetricFamily, error) {
+	families, err := ctrlmetrics.Registry.Gather()
+	if abandoned := p.abandoned.Load(); abandoned != nil {
+		for name, queue := range depths(families) {
+			queue.Gauge.Value = new(queue.GetGauge().GetValue() - (*abandoned)[name])
+		}
+	}
+	return families, err
+}
+
+// abandon notes what is left in the queues of a manager that has ended.
+func (p *process) abandon() {
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		p.log.Error(err, "read the library's metrics; workqueue_depth may count what no queue holds any more")
+		return
+	}
+	left := map[string]float64{}
+	for name, queue := range depths(families) {
+		left[name] = queue.GetGauge().GetValue()
+	}
+	p.abandoned.Store(&left)
+}
+
+// depths are the series of workqueue_depth, by their labels.
+func depths(families []*dto.MetricFamily) map[string]*dto.Metric {
+	out := map[string]*dto.Metric{}
+	for _, family := range families {
+		if family.GetName() != "workqueue_depth" {
+			continue
+		}
+		for _, series := range family.Metric {
+			if series.Gauge != nil {
+				out[fmt.Sprint(series.Label)] = series
+			}
+		}
+	}
+	return out
 }
