@@ -184,6 +184,35 @@ func TestALostStatusIsAdoptedFromWhatRuns(t *testing.T) {
 	}
 }
 
+// Fails when a gateway that is admitted and has lost its status reports nothing: its slot would be held for ever, and the
+// rollout would not end. That what it runs has no revision any more must not keep it from being said.
+func TestAGatewayThatIsAdmittedAndLosesItsStatusTakesWhatItWasGiven(t *testing.T) {
+	for name, also := range map[string]func(*world, *v1alpha1.GatewayInstance){
+		"status alone": func(*world, *v1alpha1.GatewayInstance) {},
+		"and the revision that it runs": func(w *world, _ *v1alpha1.GatewayInstance) {
+			w.delete(w.accept(imageOf(1)).ControllerRevision(w.gatehouse, w.release, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t)
+			g := w.running()
+			w.stop()
+			now := w.see(g)
+			now.Status = v1alpha1.GatewayInstanceStatus{}
+			if err := w.Status().Update(t.Context(), now); err != nil {
+				t.Fatal(err)
+			}
+			also(w, g)
+			w.admit(g, w.accept(imageOf(2)), 2)
+			w.start()
+			after := w.runs(g, imageOf(2))
+			if r := after.Status.Revision; r.Attempt != 2 || !r.WasReady {
+				t.Errorf("recorded %+v", r)
+			}
+		})
+	}
+}
+
 // A Deployment that a person has made by hand, with pods as they should be, is handed over.
 func TestHandingOverADeploymentRollsNoPodsThatMatch(t *testing.T) {
 	w := given(t)

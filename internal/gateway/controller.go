@@ -79,6 +79,8 @@ type work struct {
 	marks   marks // of what was applied last
 	// adopting says that status was lost: what lives is what was applied.
 	adopting bool
+	// more says that the window gives something further than what was adopted.
+	more bool
 	// settled says that nothing is under way.
 	settled bool
 	// declined says that the planner must learn from status why the gateway did not take what the window gave.

@@ -69,6 +69,13 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 			return course{}, barred
 		}
 	}
+	if decision.Action == rollout.Adopt {
+		// Whatever becomes of it, this is what runs. An entry of the window that waits for the record wakes nobody again.
+		adopted := decision.Record
+		gateway.Status.Revision, own.Record = &adopted, &adopted
+		next := rollout.Decide(gateway.Spec.ReleaseRef.Name, window, own)
+		work.more, work.declined = next.Action == rollout.Take, next.Declined
+	}
 	given, err := r.revision(ctx, decision.Record.Name)
 	if described := outcome.As(err); notice != nil && described != nil && described.Reason == v1alpha1.ReasonRevisionNotFound {
 		return course{}, notice // revisions go with their release: its absence is what there is to say

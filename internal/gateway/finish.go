@@ -35,6 +35,9 @@ func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconci
 	case err == nil && !work.settled:
 		wake = work.hush(now)
 	}
+	if work.more {
+		wake = now
+	}
 	result, err := work.pass.Finish(ctx, err, outcome.WakeAt(wake))
 	r.memory.wrote(work)
 	return result, err

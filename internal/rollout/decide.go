@@ -168,8 +168,12 @@ type Marks struct {
 	Image    string
 }
 
-// maxAttempt is beyond what any release makes; marks that claim more are forged.
-const maxAttempt = 1 << 40
+// Marks that claim more are forged: no release makes so many attempts, and no record holds names so long.
+const (
+	maxAttempt = 1 << 40
+	maxName    = 253
+	maxImage   = 1024
+)
 
 // MarksOf reads the marks of a workload from its annotations, or returns nil when it carries none that are whole.
 func MarksOf(annotations map[string]string) *Marks {
@@ -180,7 +184,8 @@ func MarksOf(annotations map[string]string) *Marks {
 		Attempt:  attempt,
 		Image:    annotations[v1alpha1.AnnotationImage],
 	}
-	if err != nil || attempt < 0 || attempt > maxAttempt || marks.Release == "" || marks.Revision == "" || marks.Image == "" {
+	if err != nil || attempt < 0 || attempt > maxAttempt || marks.Release == "" || marks.Revision == "" || marks.Image == "" ||
+		len(marks.Revision) > maxName || len(marks.Image) > maxImage {
 		return nil
 	}
 	return &marks
