@@ -158,6 +158,13 @@ func TestC15ADecidedNegativeStopsTheRolloutAtOnce(t *testing.T) {
 	if took == len(v.Gateways) {
 		t.Errorf("all %d had taken v2 already", took)
 	}
+	late := &v1alpha1.GatewayInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespaces[0], Name: "late"},
+		Spec:       v1alpha1.GatewayInstanceSpec{ReleaseRef: v1alpha1.ReleaseReference{Name: v.Name}},
+	}
+	v.Make(t, late)
+	v.Gateways = append(v.Gateways, client.ObjectKeyFromObject(late))
+	v.GatewaySays(t, len(v.Gateways)-1, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWithheld)
 	v.secret(t, trusted)
 	v.Converged(t, v2)
 }
