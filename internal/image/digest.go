@@ -16,11 +16,24 @@ type Digest struct{ d digest.Digest }
 // ParseDigest reads algorithm:hex, for sha256, sha384 and sha512. The error is
 // always a *ParseError.
 func ParseDigest(s string) (Digest, error) {
+	if hex, ok := strings.CutPrefix(s, "sha256:"); ok && isHex(hex, 2*sha256.Size) { // as nearly always
+		return Digest{digest.Digest(s)}, nil
+	}
 	d, err := digest.Parse(s)
 	if err != nil {
 		return Digest{}, diagnoseDigest(s)
 	}
 	return Digest{d}, nil
+}
+
+// isHex reports whether s is so many digits, in lower case.
+func isHex(s string, digits int) bool {
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == digits
 }
 
 // DigestOf is the sha256 digest of content.

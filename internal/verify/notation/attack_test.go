@@ -482,7 +482,7 @@ func TestTimestamps(t *testing.T) {
 // tokenOf is the time stamp of an envelope.
 func tokenOf(t *testing.T, format string, envelope []byte) []byte {
 	t.Helper()
-	content, fault := open(format, envelope)
+	content, fault := open(format, envelope, nil)
 	if fault != nil {
 		t.Fatal(fault)
 	}

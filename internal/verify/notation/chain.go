@@ -17,9 +17,12 @@ const (
 	maxRSABits          = 8192
 )
 
-// parseChain parses the certificates that an envelope brings, before anything is
-// computed with their keys.
-func parseChain(encoded [][]byte) ([]*x509.Certificate, *fault) {
+// parsed are certificates by their bytes, which nobody changes.
+type parsed map[string]*x509.Certificate
+
+// parseChain parses the certificates that an envelope brings, but for those that
+// are known, before anything is computed with their keys.
+func parseChain(encoded [][]byte, known parsed) ([]*x509.Certificate, *fault) {
 	if len(encoded) == 0 {
 		return nil, failed(verify.ReasonMalformed, "the signature brings no certificate: sign the image again")
 	}
@@ -31,9 +34,12 @@ func parseChain(encoded [][]byte) ([]*x509.Certificate, *fault) {
 		if len(der) > maxCertificateBytes {
 			return nil, undecided(verify.ReasonTooLarge, "certificate %d of the signature has %d bytes, more than %d: sign with a smaller one", i+1, len(der), maxCertificateBytes)
 		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, failed(verify.ReasonMalformed, "certificate %d of the signature does not parse: sign the image again", i+1)
+		c, isKnown := known[string(der)]
+		if !isKnown {
+			var err error
+			if c, err = x509.ParseCertificate(der); err != nil {
+				return nil, failed(verify.ReasonMalformed, "certificate %d of the signature does not parse: sign the image again", i+1)
+			}
 		}
 		if key, ok := c.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
 			return nil, undecided(verify.ReasonTooLarge, "certificate %s has an RSA key of %d bits, more than %d: sign with a smaller one", describe(c), key.N.BitLen(), maxRSABits)

@@ -91,6 +91,7 @@ func New(config Config) (*Verifier, error) {
 		level:      config.Level,
 		revocation: config.Revocation,
 		anchors:    map[signature.SigningScheme]anchors{},
+		known:      parsed{},
 		clock:      config.Clock,
 	}
 	if v.name == "" {

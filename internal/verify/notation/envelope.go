@@ -73,8 +73,8 @@ func shortened(text string) string {
 
 // open reads an envelope and proves that its signature holds for its content and
 // its chain for its signature. Whether the chain is trusted is another question.
-func open(format string, content []byte) (*signature.EnvelopeContent, *fault) {
-	chain, fault := peek(format, content)
+func open(format string, content []byte, known parsed) (*signature.EnvelopeContent, *fault) {
+	chain, fault := peek(format, content, known)
 	if fault != nil {
 		return nil, fault
 	}
@@ -122,9 +122,9 @@ func unreadable(format string) *fault {
 
 // peek reads the chain of an envelope, and refuses what would be read in two ways
 // or cost too much to verify.
-func peek(format string, content []byte) ([]*x509.Certificate, *fault) {
+func peek(format string, content []byte, known parsed) ([]*x509.Certificate, *fault) {
 	if format == jws.MediaTypeEnvelope {
-		return peekJWS(content)
+		return peekJWS(content, known)
 	}
 	var message cose.Sign1Message
 	if err := message.UnmarshalCBOR(content); err != nil { // refuses keys that stand there twice
@@ -145,10 +145,10 @@ func peek(format string, content []byte) ([]*x509.Certificate, *fault) {
 	if err := readsOneWay(message.Payload); err != nil {
 		return nil, ambiguous("its payload", err)
 	}
-	return parseChain(encoded)
+	return parseChain(encoded, known)
 }
 
-func peekJWS(content []byte) ([]*x509.Certificate, *fault) {
+func peekJWS(content []byte, known parsed) ([]*x509.Certificate, *fault) {
 	if err := readsOneWay(content); err != nil {
 		return nil, ambiguous("it", err)
 	}
@@ -184,7 +184,7 @@ func peekJWS(content []byte) ([]*x509.Certificate, *fault) {
 			return nil, ambiguous(part.name, err)
 		}
 	}
-	return parseChain(envelope.Header.Chain)
+	return parseChain(envelope.Header.Chain, known)
 }
 
 func ambiguous(part string, err error) *fault {

@@ -19,7 +19,7 @@ import (
 // envelope is the root that it brings: then all steps are reached.
 func fuzzed(t *testing.T, verifier *Verifier, artifact *verify.Artifact) {
 	if layer, content, fault := fetch(t.Context(), pinned(t, app), artifact); fault == nil {
-		if chain, fault := peek(layer.MediaType, content); fault == nil {
+		if chain, fault := peek(layer.MediaType, content, nil); fault == nil {
 			roots := chain[len(chain)-1:]
 			trusting := *verifier
 			trusting.anchors = map[signature.SigningScheme]anchors{

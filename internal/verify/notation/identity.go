@@ -215,18 +215,25 @@ func unescape(text string) (byte, int, error) {
 // with the attributes in one order, whatever the order in the certificate. So a
 // person with two certificates is counted once.
 func signerOf(c *x509.Certificate) (string, error) {
-	names := slices.Clone(c.Subject.Names)
-	if len(names) == 0 {
+	if len(c.Subject.Names) == 0 {
 		return "", errors.New("its subject is empty")
 	}
-	slices.SortStableFunc(names, func(a, b pkix.AttributeTypeAndValue) int {
-		return cmp.Or(cmp.Compare(rankOf(a), rankOf(b)), cmp.Compare(render(a), render(b)))
-	})
-	parts := make([]string, len(names))
-	for i, name := range names {
-		parts[i] = render(name)
+	type part struct {
+		rank int
+		text string
 	}
-	text := strings.Join(parts, ",")
+	parts := make([]part, len(c.Subject.Names))
+	for i, name := range c.Subject.Names {
+		parts[i] = part{rankOf(name), render(name)}
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.text, b.text))
+	})
+	texts := make([]string, len(parts))
+	for i, part := range parts {
+		texts[i] = part.text
+	}
+	text := strings.Join(texts, ",")
 	if len(text) > maxSubject {
 		return "", fmt.Errorf("its subject has more than %d bytes", maxSubject)
 	}

@@ -54,6 +54,9 @@ func (v *Verifier) addStores(stores []TrustStore) error {
 		if err != nil {
 			return err
 		}
+		for _, c := range certificates {
+			v.known[string(c.Raw)] = c
+		}
 		switch store.Type {
 		case CA:
 			v.anchor(signature.SigningSchemeX509, store.Name, certificates)

@@ -25,6 +25,7 @@ type Verifier struct {
 	identities  []identity
 	anchors     map[signature.SigningScheme]anchors
 	timestamps  anchors
+	known       parsed       // all certificates of the trust stores
 	revocations *revocations // nil where revocation is skipped
 	clock       clock.PassiveClock
 }
@@ -94,7 +95,7 @@ func (j *judgement) judge(ctx context.Context) *fault {
 	if fault != nil {
 		return fault
 	}
-	opened, fault := open(layer.MediaType, content)
+	opened, fault := open(layer.MediaType, content, j.known)
 	if fault != nil {
 		return fault
 	}
