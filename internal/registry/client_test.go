@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -367,6 +368,25 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 				t.Fatalf("%s: %d connections after %d rounds", name, n, i+1)
 			}
 		}
+	}
+}
+
+func TestConnectionsToOneHostAreBounded(t *testing.T) {
+	const attempts, most = 100, 40
+	hub := testregistry.Start(t, testregistry.WithRoundTrip(time.Millisecond))
+	hub.PushImage(t, "team/gw", "1.0")
+	c := client(t, registry.Options{})
+	var running sync.WaitGroup
+	for range attempts {
+		running.Go(func() {
+			if _, err := c.Resolve(t.Context(), parse(t, hub.Reference("team/gw", "1.0")), plain); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	if n := hub.Connections(); n > most {
+		t.Errorf("%d connections for %d attempts at a time", n, attempts)
 	}
 }
 
