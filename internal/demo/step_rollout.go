@@ -58,36 +58,44 @@ func editTo(to string) func(context.Context, *scene, *record) error {
 // malformed is what comes of pasting an address out of a browser.
 func malformed(s *scene) string { return "https://" + s.versions["v5"].image }
 
-// malformedImage edits the image to something that is no reference, and sees that it is said and that nothing moves.
-func malformedImage(ctx context.Context, s *scene, r *record) error {
-	before := s.fleet.begin()
-	was := ""
-	s.fleet.look(func() { was = s.fleet.release.Status.Image })
-	generation, err := s.editImage(ctx, malformed(s))
-	if err != nil {
-		return err
+// refused edits the image to one that the release is to refuse, and sees that it says so, in words that begin so, and that
+// nothing moves.
+func refused(image func(*scene) string, saying string) func(context.Context, *scene, *record) error {
+	return func(ctx context.Context, s *scene, r *record) error {
+		before := s.fleet.begin()
+		was := ""
+		s.fleet.look(func() { was = s.fleet.release.Status.Image })
+		generation, err := s.editImage(ctx, image(s))
+		if err != nil {
+			return err
+		}
+		now, err := s.says(ctx, generation, saying)
+		if err != nil {
+			return err
+		}
+		if now.Image != was {
+			return fmt.Errorf("the accepted image was to be kept, %s, but the release now says %s", was, now.Image)
+		}
+		if err := s.steady(ctx, before); err != nil {
+			return err
+		}
+		r.note("summary", now.Summary)
+		r.note("moved", 0)
+		r.seen = fmt.Sprintf("nothing moved; the release says %q", now.Summary)
+		return nil
 	}
-	var now v1alpha1.GatewayReleaseStatus
-	err = s.fleet.await(ctx, s.pace.patience, `the release says "Invalid: …"`, func() string {
+}
+
+// says waits until the release says of a generation something that begins so, and returns all that it says.
+func (s *scene) says(ctx context.Context, generation int64, saying string) (now v1alpha1.GatewayReleaseStatus, err error) {
+	err = s.fleet.await(ctx, s.pace.patience, fmt.Sprintf("the release says %q", saying+"…"), func() string {
 		now = *s.fleet.release.Status.DeepCopy()
-		if now.ObservedGeneration == generation && strings.HasPrefix(now.Summary, "Invalid: ") {
+		if now.ObservedGeneration == generation && strings.HasPrefix(now.Summary, saying) {
 			return ""
 		}
 		return fmt.Sprintf("it says %q of generation %d (now %d)", now.Summary, now.ObservedGeneration, generation)
 	})
-	if err != nil {
-		return err
-	}
-	if now.Image != was {
-		return fmt.Errorf("the accepted image was to be kept, %s, but the release now says %s", was, now.Image)
-	}
-	if err := s.steady(ctx, before); err != nil {
-		return err
-	}
-	r.note("summary", now.Summary)
-	r.note("moved", 0)
-	r.seen = fmt.Sprintf("nothing moved; the release says %q", now.Summary)
-	return nil
+	return now, err
 }
 
 // editWhileStopped edits the image while no manager runs, and sees that the next one picks it up.

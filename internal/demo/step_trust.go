@@ -3,53 +3,10 @@ package demo
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
-
-// unverifiedImage edits the image to one that its signatures do not vouch for, and sees that it is said and that nothing
-// moves.
-func unverifiedImage(to string) func(context.Context, *scene, *record) error {
-	return func(ctx context.Context, s *scene, r *record) error {
-		before := s.fleet.begin()
-		was := ""
-		s.fleet.look(func() { was = s.fleet.release.Status.Image })
-		generation, err := s.editImage(ctx, s.versions[to].image)
-		if err != nil {
-			return err
-		}
-		now, err := s.unverified(ctx, generation)
-		if err != nil {
-			return err
-		}
-		if now.Image != was {
-			return fmt.Errorf("the accepted image was to be kept, %s, but the release now says %s", was, now.Image)
-		}
-		if err := s.steady(ctx, before); err != nil {
-			return err
-		}
-		r.note("summary", now.Summary)
-		r.note("moved", 0)
-		r.seen = fmt.Sprintf("nothing moved; the release says %q", now.Summary)
-		return nil
-	}
-}
-
-// unverified waits until the release says that its image is not vouched for, and returns what it says.
-func (s *scene) unverified(ctx context.Context, generation int64) (now v1alpha1.GatewayReleaseStatus, err error) {
-	err = s.fleet.await(ctx, s.pace.patience, `the release says "Unverified: …"`, func() string {
-		now = *s.fleet.release.Status.DeepCopy()
-		if now.ObservedGeneration == generation && strings.HasPrefix(now.Summary, "Unverified: ") {
-			return ""
-		}
-		return fmt.Sprintf("it says %q of generation %d (now %d)", now.Summary, now.ObservedGeneration, generation)
-	})
-	return now, err
-}
 
 // trustTakenAway takes the authority's certificate out of its Secret while a rollout is under way, sees that no further
 // gateway gets the image, puts it back, and sees the rollout go on to its end.
@@ -73,7 +30,7 @@ func trustTakenAway(ctx context.Context, s *scene, r *record) error {
 	if err := s.editSecret(ctx, nil); err != nil {
 		return err
 	}
-	now, err := s.unverified(ctx, generation)
+	now, err := s.says(ctx, generation, "Unverified: ")
 	if err != nil {
 		return err
 	}

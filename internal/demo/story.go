@@ -6,8 +6,11 @@ import (
 
 // story is what the demo shows, in order.
 func story() []step {
+	imageOf := func(version string) func(*scene) string {
+		return func(s *scene) string { return s.versions[version].image }
+	}
 	edit := func(version string) func(*scene) string {
-		return func(s *scene) string { return imageEdit(s.release, s.versions[version].image) }
+		return func(s *scene) string { return imageEdit(s.release, imageOf(version)(s)) }
 	}
 	return []step{
 		{
@@ -18,12 +21,12 @@ func story() []step {
 			run: firstRollout,
 		},
 		{name: "edit", title: "Edit to v2", does: edit("v2"), run: editTo("v2")},
-		{name: "unsigned-image", title: "v3 is not signed", does: edit(unsignedVersion), run: unverifiedImage(unsignedVersion)},
-		{name: "copied-signature", title: "v4 carries the signatures of v2", does: edit(copiedVersion), run: unverifiedImage(copiedVersion)},
+		{name: "unsigned-image", title: "v3 is not signed", does: edit(unsignedVersion), run: refused(imageOf(unsignedVersion), "Unverified: ")},
+		{name: "copied-signature", title: "v4 carries the signatures of v2", does: edit(copiedVersion), run: refused(imageOf(copiedVersion), "Unverified: ")},
 		{
 			name: "malformed-image", title: "A malformed image",
 			does: func(s *scene) string { return imageEdit(s.release, malformed(s)) },
-			run:  malformedImage,
+			run:  refused(malformed, "Invalid: "),
 		},
 		{name: "correction", title: "The correction: v5", does: edit("v5"), run: editTo("v5")},
 		{
