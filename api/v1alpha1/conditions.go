@@ -36,12 +36,9 @@ const (
 	ReasonRegistryUnavailable = "RegistryUnavailable"
 	ReasonNotAccepted         = "NotAccepted"
 	ReasonForeignRevision     = "ForeignRevision"
-	ReasonVerifying           = "Verifying"
 	ReasonVerified            = "Verified"
-	ReasonVerificationFailed  = "VerificationFailed"
 	ReasonNoExecutor          = "NoExecutor"
 	ReasonNoLongerVerified    = "NoLongerVerified"
-	ReasonCannotVerify        = "CannotVerify"
 	ReasonNotRequired         = "NotRequired"
 	ReasonRolloutStarted      = "RolloutStarted"
 	ReasonRolloutProgressing  = "RolloutProgressing"
@@ -50,7 +47,10 @@ const (
 	ReasonRolloutComplete     = "RolloutComplete"
 
 	// Of either.
-	ReasonForbidden = "Forbidden"
+	ReasonForbidden          = "Forbidden"
+	ReasonVerifying          = "Verifying"
+	ReasonVerificationFailed = "VerificationFailed"
+	ReasonCannotVerify       = "CannotVerify"
 
 	// Of an Executor.
 	ReasonServing         = "Serving"

@@ -185,7 +185,7 @@ func (p *process) once(ctx context.Context) error {
 	return err
 }
 
-// maxVerdictAge is how old a positive verdict on an image of a release may be before it is made anew.
+// maxVerdictAge is how old a positive verdict on an image may be before it is made anew.
 const maxVerdictAge = time.Hour
 
 // controllers adds every controller to the manager.
@@ -193,8 +193,12 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	realClock := clock.RealClock{}
 	registries := registry.New(registry.Options{Registerer: collected, Reach: p.config.reach(ctx, p.rest, p.log)})
 	pool := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
-	if err := mgr.Add(pool); err != nil {
-		return fmt.Errorf("set up the registry pool: %w", err)
+	// Whom a pool wakes is named without a kind: gateways have one of their own.
+	tenants := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
+	for _, started := range []*registry.Pool{pool, tenants} {
+		if err := mgr.Add(started); err != nil {
+			return fmt.Errorf("set up the registry pools: %w", err)
+		}
 	}
 	passes := outcome.NewMetrics(collected)
 	live := executor.NewLive(realClock)
@@ -236,14 +240,17 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		return err
 	}
 	return gateway.Setup(ctx, mgr, gateway.Dependencies{
-		Hub:       mgr,
-		Local:     mgr,
-		Recorder:  mgr.GetEventRecorder("gatehouse-gateway"),
-		Clock:     realClock,
-		Namespace: p.config.Namespace,
-		Resync:    p.config.Resync,
-		Workers:   p.config.Workers,
-		Passes:    passes,
+		Hub:           mgr,
+		Local:         mgr,
+		Executors:     live,
+		Pool:          tenants,
+		MaxVerdictAge: maxVerdictAge,
+		Recorder:      mgr.GetEventRecorder("gatehouse-gateway"),
+		Clock:         realClock,
+		Namespace:     p.config.Namespace,
+		Resync:        p.config.Resync,
+		Workers:       p.config.Workers,
+		Passes:        passes,
 	})
 }
 

@@ -56,6 +56,34 @@ func (l *Live) Match(ref image.Reference, namespace string) Match {
 		m.Enforced = append(m.Enforced[:len(m.Enforced):len(m.Enforced)], tenant.Enforced...)
 		m.Audited = append(m.Audited[:len(m.Audited):len(m.Audited)], tenant.Audited...)
 	}
+	return l.settled(now, m)
+}
+
+// MatchOwn says who judges an image by a namespace's own Executors alone. It is for those whose images the cluster's
+// Executors have judged elsewhere.
+func (l *Live) MatchOwn(ref image.Reference, namespace string) Match {
+	now := l.current.Load()
+	m := Match{State: Unmatched}
+	m.add(now.tables[namespace], ref)
+	return l.settled(now, m)
+}
+
+// HasOwn says whether a namespace has Executors of its own: Unmatched if it has none, Matched if it has any, whatever
+// their scope, and NotReady while that cannot be told.
+func (l *Live) HasOwn(namespace string) State {
+	now := l.current.Load()
+	switch {
+	case !now.ready:
+		return NotReady
+	case len(now.tables[namespace]) > 0:
+		return Matched
+	default:
+		return Unmatched
+	}
+}
+
+// settled completes a match in which all who judge have been found.
+func (l *Live) settled(now *snapshot, m Match) Match {
 	m.Enforced, m.Audited = l.unexpired(m.Enforced), l.unexpired(m.Audited)
 	switch {
 	case !now.ready:

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/gateway/manifest"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
 )
 
 // reconciler passes over gateways.
@@ -23,6 +26,10 @@ type reconciler struct {
 	namespace string        // Gatehouse's own, where revisions are
 	finisher  *outcome.Finisher
 	memory    *memory
+
+	executors     *executor.Live
+	pool          *registry.Pool // of gateways alone
+	maxVerdictAge time.Duration
 }
 
 // Reconcile brings one gateway closer to what it was given.
@@ -85,6 +92,10 @@ type work struct {
 	settled bool
 	// declined says that the planner must learn from status why the gateway did not take what the window gave.
 	declined bool
+	// undecided is why it is not known whether the gateway may take what the window gives; empty if it is.
+	undecided string
+	// wake is when to look at signatures again; zero is never, because an event tells.
+	wake time.Time
 	// announced says that an event goes with the next status write.
 	announced bool
 }

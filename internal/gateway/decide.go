@@ -51,10 +51,14 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	decision := rollout.Decide(gateway.Spec.ReleaseRef.Name, window, own)
 	work.declined = decision.Declined
 	if decision.Action == rollout.Wait {
-		if notice != nil {
+		switch judged := r.judge(ctx, work, release, decision); {
+		case notice != nil:
 			return course{}, notice
+		case judged.standing == denied:
+			return course{}, judged.refusal()
+		default:
+			return course{}, waiting(decision.Reason, release.Name)
 		}
-		return course{}, waiting(decision.Reason, release.Name)
 	}
 	barred := r.allowed(ctx, r.hub, gateway, release)
 	if outcome.As(barred) != nil {
@@ -68,6 +72,8 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 		if decision, notice = refuse(decision, own, notice, barred); decision.Action == rollout.Wait {
 			return course{}, barred
 		}
+	} else if decision, notice = work.hold(decision, own, notice, r.judge(ctx, work, release, decision)); decision.Action == rollout.Wait {
+		return course{}, notice
 	}
 	if decision.Action == rollout.Adopt {
 		// Whatever becomes of it, this is what runs. An entry of the window that waits for the record wakes nobody again.

@@ -25,7 +25,7 @@ func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconci
 	}
 	var waits *errWaiting
 	if errors.As(err, &waits) {
-		err = nil // observe has said so, and the release wakes
+		err = nil // observe has said so, and what it waits for wakes
 	}
 	var wake time.Time
 	now := r.finisher.Clock.Now()
@@ -38,7 +38,7 @@ func (r *reconciler) finish(ctx context.Context, work *work, err error) (reconci
 	if work.more {
 		wake = now
 	}
-	result, err := work.pass.Finish(ctx, err, outcome.WakeAt(wake))
+	result, err := work.pass.Finish(ctx, err, outcome.WakeAt(wake), outcome.WakeAt(work.wake))
 	r.memory.wrote(work)
 	return result, err
 }

@@ -35,9 +35,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/gateway"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/revision"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
@@ -95,6 +97,9 @@ type world struct {
 	release           *v1alpha1.GatewayRelease
 	profile           *v1alpha1.GatewayProfile
 	stop              func()
+	neighbour         string         // another tenant; none if empty
+	judged            bool           // Executors are compiled; otherwise the manager believes that there are none
+	live              *executor.Live // of the manager that runs
 }
 
 const plainProfile = `
@@ -112,6 +117,14 @@ clusterRoles: [view]
 
 // given makes a world with the manager running.
 func given(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
+	t.Helper()
+	w := made(t, edits...)
+	w.start()
+	return w
+}
+
+// made makes a world without a manager.
+func made(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
 	t.Helper()
 	c, err := client.New(kubernetes.Config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -142,7 +155,6 @@ func given(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
 		_ = c.Delete(ctx, w.release)
 		_ = c.Delete(ctx, w.profile)
 	})
-	w.start()
 	return w
 }
 
@@ -183,7 +195,7 @@ func (w *world) start() {
 				&corev1.Pod{}:                   {Label: managed, Transform: gateway.Essentials},
 				&appsv1.ControllerRevision{}:    {Namespaces: map[string]cache.Config{w.gatehouse: {}}},
 				// Managers of other tests may still run: each sees its own tenant alone.
-				&v1alpha1.GatewayInstance{}: {Namespaces: map[string]cache.Config{w.tenant: {}}},
+				&v1alpha1.GatewayInstance{}: {Namespaces: w.tenants()},
 			},
 		},
 	})
@@ -191,14 +203,18 @@ func (w *world) start() {
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.Context())
+	pool := w.executors(ctx, mgr)
 	err = gateway.Setup(ctx, mgr, gateway.Dependencies{
 		Hub: mgr, Local: mgr,
-		Recorder:  mgr.GetEventRecorder("gatehouse"),
-		Clock:     clock.RealClock{},
-		Namespace: w.gatehouse,
-		Resync:    time.Hour,
-		Workers:   4,
-		Passes:    outcome.NewMetrics(prometheus.NewRegistry()),
+		Executors:     w.live,
+		Pool:          pool,
+		MaxVerdictAge: time.Hour,
+		Recorder:      mgr.GetEventRecorder("gatehouse"),
+		Clock:         clock.RealClock{},
+		Namespace:     w.gatehouse,
+		Resync:        time.Hour,
+		Workers:       4,
+		Passes:        outcome.NewMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {
 		cancel()
@@ -221,6 +237,40 @@ func (w *world) start() {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		w.Fatal("the caches were not filled")
 	}
+}
+
+func (w *world) tenants() map[string]cache.Config {
+	seen := map[string]cache.Config{w.tenant: {}}
+	if w.neighbour != "" {
+		seen[w.neighbour] = cache.Config{}
+	}
+	return seen
+}
+
+// executors adds to a manager what judges images, and returns what asks it.
+func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool {
+	w.Helper()
+	registries := registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}})
+	pool := registry.NewPool(registries, registry.PoolOptions{
+		BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond,
+	})
+	if err := mgr.Add(pool); err != nil {
+		w.Fatal(err)
+	}
+	w.live = executor.NewLive(clock.RealClock{})
+	if !w.judged {
+		w.live.Expect(nil)
+		return pool
+	}
+	if err := executor.Setup(ctx, mgr, executor.Dependencies{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
+		Clock: clock.RealClock{}, Live: w.live, Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
+		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2,
+		Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: prometheus.NewRegistry(),
+	}); err != nil {
+		w.Fatal(err)
+	}
+	return pool
 }
 
 // digest of a number; those of one digit are easy to read.

@@ -50,7 +50,9 @@ func (r *reconciler) observe(work *work, wrong error) {
 		into.Phase = v1alpha1.GatewayRunning
 		work.pass.Set(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReplicasAvailable,
 			fmt.Sprintf("%d of %d replicas run %s", seen.ready, desired, into.Revision.Name))
-		work.pass.Clear(v1alpha1.ConditionReconciling)
+		if work.undecided == "" {
+			work.pass.Clear(v1alpha1.ConditionReconciling)
+		}
 	case seen.stuck != "":
 		into.Phase = v1alpha1.GatewayFailed
 		work.unready(v1alpha1.ReasonNotProgressing, fmt.Sprintf("Deployment %s does not progress: %s", gateway.Name, seen.stuck))
@@ -59,6 +61,9 @@ func (r *reconciler) observe(work *work, wrong error) {
 		work.unready(v1alpha1.ReasonReplicasUnavailable, fmt.Sprintf("%d of %d replicas are available", seen.ready, desired))
 	default:
 		work.progressing()
+	}
+	if work.undecided != "" && wrong == nil {
+		work.pass.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCannotVerify, work.undecided)
 	}
 	into.ObservedGeneration = gateway.Generation
 }
@@ -91,7 +96,8 @@ func settledBefore(before *v1alpha1.GatewayInstanceStatus) bool {
 	return ready != nil && (ready.Reason == v1alpha1.ReasonReplicasAvailable || ready.Reason == v1alpha1.ReasonReplicasUnavailable)
 }
 
-// phaseOf is the word for a gateway about which something is wrong. One whose release or revision is gone runs on.
+// phaseOf is the word for a gateway about which something is wrong. One whose release or revision is gone, or that
+// may not take what its release gives, runs on.
 func phaseOf(seen sight, settled bool, wrong error) v1alpha1.GatewayPhase {
 	described := outcome.As(wrong)
 	switch {
@@ -101,7 +107,7 @@ func phaseOf(seen sight, settled bool, wrong error) v1alpha1.GatewayPhase {
 		return v1alpha1.GatewayProvisioning
 	case seen.image == "":
 		return v1alpha1.GatewayFailed
-	case described.Reason == v1alpha1.ReasonReleaseNotFound || described.Reason == v1alpha1.ReasonRevisionNotFound:
+	case described.Reason == v1alpha1.ReasonReleaseNotFound, described.Reason == v1alpha1.ReasonRevisionNotFound, described.Reason == v1alpha1.ReasonVerificationFailed:
 		if settled {
 			return v1alpha1.GatewayRunning
 		}

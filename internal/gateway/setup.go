@@ -20,7 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -33,6 +35,12 @@ type Dependencies struct {
 	// Local is where gateways run; it may be Hub. Its cache must hold what Gatehouse manages of the kinds that gateways
 	// own, and their pods.
 	Local cluster.Cluster
+	// Executors are those that this replica serves; a tenant's own judge what its gateways are given.
+	Executors *executor.Live
+	// Pool verifies images for gateways, and for nobody else: whom it wakes is a gateway. Whoever made it starts it.
+	Pool *registry.Pool
+	// MaxVerdictAge is how old a positive verdict may be by which a gateway takes a revision.
+	MaxVerdictAge time.Duration
 	// Recorder sends events.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -59,6 +67,10 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		localLive: d.Local.GetAPIReader(),
 		namespace: d.Namespace,
 		memory:    newMemory(d.Clock),
+
+		executors:     d.Executors,
+		pool:          d.Pool,
+		maxVerdictAge: d.MaxVerdictAge,
 		finisher: &outcome.Finisher{
 			Client:     d.Hub.GetClient(),
 			Recorder:   d.Recorder,
@@ -77,7 +89,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		WatchesRawSource(source.Kind[client.Object](hub, &v1alpha1.GatewayProfile{}, r.profileHandler(), allowedChanged)).
 		WatchesRawSource(source.Kind[client.Object](hub, &appsv1.ControllerRevision{}, r.revisionHandler(), made)).
 		WatchesRawSource(source.Kind[client.Object](hub, &corev1.Namespace{}, r.namespaceHandler(), relabelled)).
-		WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), &corev1.Pod{}, labelHandler(), stuckChanged))
+		WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), &corev1.Pod{}, labelHandler(), stuckChanged)).
+		WatchesRawSource(d.Pool.Completions()).
+		WatchesRawSource(d.Executors.Changes(r.judgedBy))
 	for _, owned := range ownedKinds {
 		set = set.WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), owned.object(), labelHandler()))
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 )
 
 // allowedChanged passes changes of who may run by a profile. The rest of a profile reaches gateways as a revision.
@@ -66,7 +67,8 @@ func labelHandler() handler.EventHandler {
 }
 
 // releaseHandler wakes those gateways whose part of a release has changed: all when it appears or goes, those that the
-// window has admitted to something new, and those that run nothing yet when there is something to install.
+// window has admitted to something new, those that run nothing yet when there is something to install, and those that may
+// not take the target when it is another.
 func (r *reconciler) releaseHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	all := func(ctx context.Context, object client.Object, q queue) {
@@ -86,11 +88,12 @@ func (r *reconciler) releaseHandler() handler.EventHandler {
 			for _, entry := range admittedAnew(before.Status.Rollout, now.Status.Rollout) {
 				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: entry.Namespace, Name: entry.Name}})
 			}
-			if !installable(before.Status.Rollout, now.Status.Rollout) {
+			install, judge := installable(before.Status.Rollout, now.Status.Rollout), judgedAnew(before, now)
+			if !install && !judge {
 				return
 			}
 			for _, gateway := range r.followers(ctx, now.Name) {
-				if gateway.Status.Revision == nil {
+				if install && gateway.Status.Revision == nil || judge && refusalIn(gateway.Status.Conditions) != nil {
 					q.Add(requestFor(&gateway))
 				}
 			}
@@ -126,6 +129,26 @@ func installable(before, now *v1alpha1.RolloutStatus) bool {
 	}
 	return before == nil || before.Stable != now.Stable || (before.Target == "") != (now.Target == "") ||
 		!slices.Equal(before.Withheld, now.Withheld)
+}
+
+// judgedAnew reports whether gateways to which their own namespace has refused a revision are given another, or need no
+// signatures any more.
+func judgedAnew(before, now *v1alpha1.GatewayRelease) bool {
+	target := func(window *v1alpha1.RolloutStatus) string {
+		if window == nil {
+			return ""
+		}
+		return window.Target
+	}
+	return before.Spec.Verification != now.Spec.Verification || target(before.Status.Rollout) != target(now.Status.Rollout)
+}
+
+// judgedBy names the gateways of a tenant whose own Executor has changed. A change of the cluster's concerns releases.
+func (r *reconciler) judgedBy(ctx context.Context, change executor.Change) []reconcile.Request {
+	if change.Name.Namespace == "" {
+		return nil
+	}
+	return r.within(ctx, change.Name.Namespace)
 }
 
 // given reports whether a revision was withheld and is not any more.
@@ -168,16 +191,21 @@ func (r *reconciler) revisionHandler() handler.EventHandler {
 // namespaceHandler wakes the gateways of a namespace.
 func (r *reconciler) namespaceHandler() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
-		gateways := &v1alpha1.GatewayInstanceList{}
-		if !r.listed(ctx, gateways, client.InNamespace(object.GetName())) {
-			return nil
-		}
-		var requests []reconcile.Request
-		for i := range gateways.Items {
-			requests = append(requests, requestFor(&gateways.Items[i]))
-		}
-		return requests
+		return r.within(ctx, object.GetName())
 	})
+}
+
+// within are the gateways of a namespace.
+func (r *reconciler) within(ctx context.Context, namespace string) []reconcile.Request {
+	gateways := &v1alpha1.GatewayInstanceList{}
+	if !r.listed(ctx, gateways, client.InNamespace(namespace)) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range gateways.Items {
+		requests = append(requests, requestFor(&gateways.Items[i]))
+	}
+	return requests
 }
 
 func (r *reconciler) followers(ctx context.Context, release string) []v1alpha1.GatewayInstance {

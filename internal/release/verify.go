@@ -109,7 +109,7 @@ func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease
 		Owner:     types.NamespacedName{Name: release.Name},
 		MaxAge:    r.maxVerdictAge,
 		NotBefore: requestedAt(release),
-		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return ask(ctx, match, subject) },
+		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
 		Heard:     r.heard(ctx, subject),
 	})
 	// One that is being renewed counts for as long again as it would have: a registry that is down for a while takes
@@ -145,34 +145,6 @@ func unmatched(asked v1alpha1.Verification, state executor.State, subject image.
 	}
 	return verdict{standing: refused, reason: v1alpha1.ReasonNoExecutor, message: why + remedy}
 }
-
-// ask is one attempt at a verdict. A negative one is worth another attempt: whoever pushes an image signs it after.
-func ask(ctx context.Context, match executor.Match, subject image.Pinned) (executor.Verdict, bool, error) {
-	found := match.Verify(ctx, subject)
-	switch found.Outcome {
-	case verify.Passed:
-		return found, false, nil
-	case verify.Failed:
-		return found, true, nil
-	}
-	trouble := &noVerdict{message: found.Message}
-	for _, report := range found.Reports {
-		// What is terminal for a reference is not for a verdict: other credentials leave the question as it is.
-		if report.Enforced && report.Outcome == verify.Undecided && trouble.registry == nil && !registry.IsTerminal(report.Trouble) {
-			trouble.registry = report.Trouble
-		}
-	}
-	return executor.Verdict{}, false, trouble
-}
-
-// noVerdict is why an attempt came to no verdict: the words of the Executors, and what the registry had to do with it.
-type noVerdict struct {
-	message  string
-	registry error
-}
-
-func (e *noVerdict) Error() string { return e.message }
-func (e *noVerdict) Unwrap() error { return e.registry }
 
 // heard counts attempts, and logs what is new.
 func (r *reconciler) heard(ctx context.Context, subject image.Pinned) func(before, now registry.Answer[executor.Verdict]) {

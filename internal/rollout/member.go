@@ -30,7 +30,8 @@ type Member struct {
 	// Serves says that replicas are available although the gateway is not Ready, for a reason that is not theirs: an edit
 	// of its tenant is under way, its release or its revision is missing, an apply is refused. It has something to lose.
 	Serves bool
-	// Barred says that the gateway may take nothing: its namespace or its profile does not allow it.
+	// Barred says that the gateway may not take the target: its namespace or its profile does not allow it, or what its
+	// namespace itself demands of signatures is not there.
 	Barred bool
 	// Unapplied says that what the gateway has recorded could not be applied, so that it runs something else.
 	Unapplied bool
@@ -65,7 +66,7 @@ func MemberOf(gateway *v1alpha1.GatewayInstance) Member {
 		m.Serves = m.ReadyReplicas > 0
 	}
 	switch m.Reason {
-	case v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonProfileNotFound:
+	case v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonProfileNotFound, v1alpha1.ReasonVerificationFailed:
 		m.Barred = m.Observed
 	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonForeignObject, v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonRevisionNotFound:
 		m.Unapplied = true

@@ -32,7 +32,7 @@ var rooms = []struct {
 	{"internal/executor", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/outcome", "internal/wake"}},
 	{"internal/rollout", []string{"api/v1alpha1", "internal/image"}},
 	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/executor", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
-	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
+	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/executor", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/ratify", []string{"api/v1alpha1"}},
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/executor", "internal/image", "internal/registry", "internal/revision"}},
 	{"internal/offline", []string{"api/v1alpha1", "internal/executor", "internal/image", "internal/lint", "internal/registry", "internal/verify"}},

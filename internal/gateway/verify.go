@@ -1,0 +1,235 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
+	"github.com/gatehouse-dev/gatehouse/internal/image"
+	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/revision"
+	"github.com/gatehouse-dev/gatehouse/internal/rollout"
+	"github.com/gatehouse-dev/gatehouse/internal/verify"
+)
+
+// standing orders what a namespace's own Executors make of images: of several, the highest is that of all.
+type standing int
+
+const (
+	// agreed: all that have them in scope vouch for them, or none has.
+	agreed standing = iota
+	// unknown: the first verdict by the Executors as they are now is on its way.
+	unknown
+	// undecided: an attempt has come to no verdict, and is made again.
+	undecided
+	// denied: decided, and negative.
+	denied
+)
+
+// judgement is what the gateway's namespace says, by its own Executors, of a revision that the gateway does not run.
+type judgement struct {
+	standing standing
+	message  string
+	// repeated says that this is what status says already, while the next verdict is on its way.
+	repeated bool
+	// wake is when to look again; zero is never, because an event tells.
+	wake time.Time
+}
+
+// settling is how soon a gateway looks again while Executors are still compiled after the start.
+const settling = time.Second
+
+// judge says what the namespace makes of what the gateway is given, or would be given next; it does not wait. The release
+// has the cluster's Executors judge, so here the namespace's own do. Without any, and for what runs already, it costs
+// nothing.
+func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.GatewayRelease, decision rollout.Decision) judgement {
+	gateway := work.gateway
+	if release == nil || release.Spec.Verification == v1alpha1.VerificationDisabled {
+		return judgement{}
+	}
+	own := r.executors.HasOwn(gateway.Namespace)
+	name := candidate(gateway, release.Status.Rollout, decision)
+	if own == executor.Unmatched || name == "" {
+		return judgement{}
+	}
+	judged := judgement{standing: unknown, message: "not every Executor has been compiled since the start", wake: r.finisher.Clock.Now().Add(settling)}
+	if own == executor.Matched {
+		judged = r.judgeRevision(ctx, gateway, name)
+	}
+	subject := "revision " + name + " is not given to this gateway: "
+	said := refusalIn(work.before.Conditions)
+	if judged.standing != agreed && judged.standing != denied && said != nil && strings.HasPrefix(said.Message, subject) {
+		judged = judgement{standing: denied, message: said.Message, repeated: true, wake: judged.wake}
+	} else {
+		judged.message = subject + judged.message
+	}
+	if judged.standing == denied || decision.Action == rollout.Take {
+		work.wake = judged.wake
+	}
+	return judged
+}
+
+// candidate is the revision that a gateway is given, or is given next when the window comes to it; "" if it has recorded
+// that one already, or if nobody is given it.
+func candidate(gateway *v1alpha1.GatewayInstance, window *v1alpha1.RolloutStatus, decision rollout.Decision) string {
+	name := decision.Record.Name
+	if decision.Action != rollout.Take {
+		if decision.Action == rollout.Adopt || window == nil || slices.Contains(window.Withheld, window.Target) {
+			return ""
+		}
+		name = window.Target
+	}
+	if recorded := gateway.Status.Revision; recorded != nil && recorded.Name == name {
+		return ""
+	}
+	return name
+}
+
+// judgeRevision looks up what is known of all images of a revision. One that cannot be read cannot be judged.
+func (r *reconciler) judgeRevision(ctx context.Context, gateway *v1alpha1.GatewayInstance, name string) judgement {
+	given, err := r.revision(ctx, name)
+	if err != nil {
+		return judgement{standing: undecided, message: "it cannot be read", wake: r.finisher.Clock.Now().Add(settling)}
+	}
+	images, err := given.Images()
+	if err != nil {
+		return judgement{standing: undecided, message: err.Error()}
+	}
+	return together(images, func(subject image.Pinned) judgement { return r.judgeImage(ctx, gateway, subject) })
+}
+
+// together is the judgement on several images: what is said is of those that decide it.
+func together(images []revision.PodImage, judge func(image.Pinned) judgement) judgement {
+	all := make([]judgement, len(images))
+	for i, used := range images {
+		all[i] = judge(used.Image)
+		if i > 0 {
+			all[i].message = used.Where + ": " + all[i].message
+		}
+	}
+	whole := judgement{standing: slices.MaxFunc(all, func(a, b judgement) int { return cmp.Compare(a.standing, b.standing) }).standing}
+	var said []string
+	for _, one := range all {
+		if one.standing == whole.standing {
+			said = append(said, one.message)
+		}
+		if whole.wake.IsZero() || !one.wake.IsZero() && one.wake.Before(whole.wake) {
+			whole.wake = one.wake
+		}
+	}
+	whole.message = strings.Join(said, "; ")
+	return whole
+}
+
+// judgeImage looks up what is known of one image. All gateways of a namespace share the question.
+func (r *reconciler) judgeImage(ctx context.Context, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
+	match := r.executors.MatchOwn(subject.Reference(), gateway.Namespace)
+	if match.State != executor.Matched {
+		return judgement{} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
+	}
+	answer, _ := registry.Ask(r.pool, registry.Question[executor.Verdict]{
+		Key:       subject.String(),
+		Reference: subject.Reference(),
+		Access:    match.Key(),
+		Owner:     client.ObjectKeyFromObject(gateway),
+		MaxAge:    r.maxVerdictAge,
+		NotBefore: requestedAt(gateway),
+		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
+		Heard:     heard(ctx, subject),
+	})
+	// As a release does: one that is being renewed counts for as long again as it would have, and what has been refused
+	// stays so until there is another verdict.
+	known := answer.Value
+	judged := judgement{message: subject.String() + ": " + known.Message, wake: answer.RetryAt}
+	switch {
+	case known.Outcome == verify.Failed:
+		judged.standing = denied
+	case known.Outcome == verify.Passed && r.finisher.Clock.Since(answer.ValueAt) < 2*r.maxVerdictAge:
+		judged.standing = agreed
+	case answer.Err != nil:
+		judged.standing, judged.message = undecided, subject.String()+": "+answer.Err.Error()
+	default:
+		judged.standing, judged.message = unknown, "looking for the signatures of "+subject.String()
+	}
+	return judged
+}
+
+// hold is what becomes of a decision under a judgement. What is denied is as if the gateway were not allowed it (refuse).
+// While nobody can tell, it takes nothing and records nothing, so that what the window gave stays its own.
+func (work *work) hold(decision rollout.Decision, own rollout.Gateway, notice error, judged judgement) (rollout.Decision, error) {
+	takes := decision.Action == rollout.Take
+	switch {
+	case judged.standing == agreed:
+		return decision, notice
+	case judged.standing == denied && !(takes && judged.repeated && own.Record != nil):
+		return refuse(decision, own, notice, judged.refusal())
+	case !takes:
+		return decision, notice
+	case own.Record == nil:
+		return rollout.Decision{Action: rollout.Wait}, judged.wait()
+	case judged.standing == denied:
+		notice = judged.refusal()
+	case judged.standing == undecided:
+		work.undecided = judged.message
+	}
+	return rollout.Decision{Action: rollout.Keep, Record: *own.Record}, notice
+}
+
+// refusal is the condition of a gateway that may not take what its release gives.
+func (j judgement) refusal() error {
+	message := j.message
+	if !j.repeated {
+		message += ". What runs keeps running"
+	}
+	return outcome.Terminal(v1alpha1.ReasonVerificationFailed, fmt.Errorf("%s", message))
+}
+
+// wait is why a gateway that runs nothing still does.
+func (j judgement) wait() error {
+	if j.standing == undecided {
+		return &errWaiting{v1alpha1.ReasonCannotVerify, j.message}
+	}
+	return &errWaiting{v1alpha1.ReasonVerifying, j.message}
+}
+
+// refusalIn is what status says of a refusal; nil if it says none.
+func refusalIn(conditions []metav1.Condition) *metav1.Condition {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Reason != v1alpha1.ReasonVerificationFailed {
+		return nil
+	}
+	return ready
+}
+
+// requestedAt is when a person asked for a pass, if the annotation is a time: then the registry is asked anew.
+func requestedAt(gateway *v1alpha1.GatewayInstance) time.Time {
+	at, err := time.Parse(time.RFC3339, gateway.Annotations[v1alpha1.AnnotationReconcileRequestedAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// heard logs what is new.
+func heard(ctx context.Context, subject image.Pinned) func(before, now registry.Answer[executor.Verdict]) {
+	logger := log.FromContext(ctx)
+	return func(before, now registry.Answer[executor.Verdict]) {
+		switch {
+		case now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()):
+			logger.Info("image cannot be verified by the namespace's own Executors", "digest", subject.String(), "error", now.Err.Error())
+		case now.Err == nil && (before.ValueAt.IsZero() || before.Value.Message != now.Value.Message):
+			logger.Info("image judged by the namespace's own Executors", "digest", subject.String(), "message", now.Value.Message)
+		}
+	}
+}
