@@ -368,3 +368,38 @@ func BenchmarkMatch(b *testing.B) {
 		}
 	})
 }
+
+// For a gateway the release has had the cluster's judge: its namespace's own judge apart, and what the cluster's delegate
+// is nothing to them.
+func TestANamespacesOwn(t *testing.T) {
+	app := ref(t, "a.test/app:1")
+	live, _ := newTestLive()
+	if state := live.HasOwn("ns"); state != NotReady {
+		t.Errorf("before the initial list is attempted: %d, want not ready", state)
+	}
+	if m := live.MatchOwn(app, "ns"); m.State != NotReady {
+		t.Errorf("before the initial list is attempted: %d, want not ready", m.State)
+	}
+	live.Expect(nil)
+	live.Put(serve(t, "c", "*"))
+	live.Put(serve(t, "d", "a.test/app").delegating())
+	if state := live.HasOwn("ns"); state != Unmatched || live.MatchOwn(app, "ns").State != Unmatched {
+		t.Errorf("without any: %d", state)
+	}
+	live.Put(serve(t, "ns/other", "b.test/*"))
+	if state := live.HasOwn("ns"); state != Matched || live.MatchOwn(app, "ns").State != Unmatched {
+		t.Errorf("with one of another scope: %d", state)
+	}
+	live.Put(serve(t, "ns/watch", "a.test/*").audit())
+	if m := live.MatchOwn(app, "ns"); m.State != Audited {
+		t.Errorf("with one that audits: %d", m.State)
+	}
+	live.Put(serve(t, "ns/own", "a.test/*"))
+	m := live.MatchOwn(app, "ns")
+	if m.State != Matched || who(m.Enforced) != "ns/own" || who(m.Audited) != "ns/watch" {
+		t.Errorf("%d %s %s", m.State, who(m.Enforced), who(m.Audited))
+	}
+	if whole := live.Match(app, "ns"); whole.Key() == m.Key() {
+		t.Error("the same key as with the cluster's")
+	}
+}

@@ -1,6 +1,7 @@
 // Package gateway brings every GatewayInstance closer to what it was given. A pass is five steps, a file each:
 //
-//	decide   what the gateway may take from its release (package rollout), or what it keeps, or adopts
+//	decide   what the gateway may take from its release (package rollout), or what it keeps, or adopts; what its
+//	         namespace's own Executors refuse (verify) it does not take
 //	render   that revision and the tenant's own spec into objects (package manifest)
 //	compare  them with what lives: what has the same inputs and has not been touched since is sent nothing
 //	record   what will change, in status, before anything moves

@@ -81,7 +81,7 @@ func TestThePageExplainsEveryReason(t *testing.T) {
 		v1alpha1.ReasonReleaseNotFound, v1alpha1.ReasonRevisionNotFound, v1alpha1.ReasonWaitingForRelease, v1alpha1.ReasonWaitingForWindow, v1alpha1.ReasonNotAdopted,
 		v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonForeignObject, v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonApplyFailed,
 		v1alpha1.ReasonProgressing, v1alpha1.ReasonNotProgressing, v1alpha1.ReasonReplicasUnavailable, v1alpha1.ReasonReplicasAvailable,
-		v1alpha1.ReasonProfileNotFound,
+		v1alpha1.ReasonProfileNotFound, v1alpha1.ReasonVerificationFailed, v1alpha1.ReasonVerifying, v1alpha1.ReasonCannotVerify,
 	} {
 		if !strings.Contains(string(page), "`"+reason+"`") {
 			t.Errorf("docs/gatewayinstance.md does not explain %s", reason)

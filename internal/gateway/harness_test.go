@@ -99,6 +99,7 @@ type world struct {
 	stop              func()
 	neighbour         string         // another tenant; none if empty
 	judged            bool           // Executors are compiled; otherwise the manager believes that there are none
+	patient           bool           // the manager asks about an image again in an hour alone, unless an event tells it to
 	live              *executor.Live // of the manager that runs
 }
 
@@ -251,9 +252,11 @@ func (w *world) tenants() map[string]cache.Config {
 func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool {
 	w.Helper()
 	registries := registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}})
-	pool := registry.NewPool(registries, registry.PoolOptions{
-		BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond,
-	})
+	options := registry.PoolOptions{BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond}
+	if w.patient {
+		options.BackoffBase, options.BackoffCap = time.Hour, time.Hour
+	}
+	pool := registry.NewPool(registries, options)
 	if err := mgr.Add(pool); err != nil {
 		w.Fatal(err)
 	}

@@ -42,3 +42,20 @@ func TestMemberOfReadsStatusAndNeverThePhase(t *testing.T) {
 		t.Errorf("of an empty gateway: %+v", got)
 	}
 }
+
+func TestWhoMayNotTakeTheTargetIsBarred(t *testing.T) {
+	for reason, barred := range map[string]bool{
+		v1alpha1.ReasonNamespaceNotAllowed: true, v1alpha1.ReasonProfileNotFound: true, v1alpha1.ReasonVerificationFailed: true,
+		v1alpha1.ReasonCannotVerify: false, v1alpha1.ReasonVerifying: false, v1alpha1.ReasonReplicasAvailable: false,
+	} {
+		gateway := &v1alpha1.GatewayInstance{}
+		gateway.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: reason}}
+		if got := MemberOf(gateway).Barred; got != barred {
+			t.Errorf("%s: barred %t", reason, got)
+		}
+		gateway.Generation = 2 // and its tenant has edited it since
+		if MemberOf(gateway).Barred {
+			t.Errorf("%s: barred by what it said of an earlier spec", reason)
+		}
+	}
+}
