@@ -100,6 +100,13 @@ func manifests(args []string, in io.Reader, next func(name string, data []byte) 
 			case entry.IsDir(), path != arg && !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
 				return nil
 			}
+			if path != arg { // what is named can be a pipe; what is found must not make us wait
+				if info, err := os.Stat(path); err != nil {
+					return usageError("%w", err)
+				} else if !info.Mode().IsRegular() {
+					return usageError("%s is no regular file; name it to have it read, or remove it", path)
+				}
+			}
 			data, err := readManifest(path)
 			if err != nil {
 				return usageError("%w", err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -78,5 +79,16 @@ func TestTheExampleOfTheLintPage(t *testing.T) {
 	}
 	if out, status := run(t, "", "lint", "release.yaml"); out != want || status != statusNegative {
 		t.Errorf("exit status %d, printed\n%s\nthe page says\n%s", status, out, want)
+	}
+}
+
+// A pipe that is found in a folder is told, and not waited for.
+func TestLintWaitsForNoPipe(t *testing.T) {
+	folder := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := run(t, "", "lint", folder); status != statusUsage || !strings.Contains(out, "pipe.yaml is no regular file") {
+		t.Errorf("exit status %d, printed %s", status, out)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
@@ -155,10 +156,14 @@ func TestVerifyReadsMountedSecrets(t *testing.T) {
 		}
 	}
 	link := filepath.Join(dir, "signers", "cosign.pub")
+	pipe := filepath.Join(mounted, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		target string
 		status int
-	}{{filepath.Join("..data", "cosign.pub"), 0}, {outside, 2}} {
+	}{{filepath.Join("..data", "pipe"), 2}, {filepath.Join("..data", "cosign.pub"), 0}, {outside, 2}} {
 		_ = os.Remove(link)
 		if err := os.Symlink(tt.target, link); err != nil {
 			t.Fatal(err)

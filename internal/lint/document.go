@@ -26,6 +26,9 @@ type Document struct {
 // ReadDocuments reads the YAML documents of a file; empty ones are left out. A fault
 // is returned with its line.
 func ReadDocuments(data []byte) (found []Document, faults []Problem) {
+	if len(data) > MaxFile {
+		return nil, []Problem{{Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
+	}
 	for _, part := range split(data) {
 		root := &yaml.Node{}
 		if err := yaml.NewDecoder(bytes.NewReader(part.text)).Decode(root); errors.Is(err, io.EOF) {

@@ -38,9 +38,6 @@ func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
 // Objects is File, and returns the manifests besides, also those of other kinds.
 // Those of Gatehouse's have the defaults that the API server gives them.
 func (l *Linter) Objects(ctx context.Context, name string, data []byte) ([]map[string]any, []Problem) {
-	if len(data) > MaxFile {
-		return nil, []Problem{{File: name, Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
-	}
 	found, problems := ReadDocuments(data)
 	var objects []map[string]any
 	for _, d := range found {

@@ -73,6 +73,11 @@ func readFolder(root *os.Root, ref executor.Ref) (executor.Object, error) {
 }
 
 func readKey(root *os.Root, path string) ([]byte, error) {
+	if info, err := root.Stat(path); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // a pipe would make us wait
+		return nil, fmt.Errorf("%s is no regular file; write the content into one", filepath.Base(path))
+	}
 	file, err := root.Open(path)
 	if err != nil {
 		return nil, err
