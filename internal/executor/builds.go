@@ -104,7 +104,7 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 		one.good = stored
 	}
 	scopes, _ := ParseScopes(e.Spec.Scopes) // what is malformed is a fault of the spec, found below
-	a := attempt{served: &Served{Name: e.name(), UID: e.UID, Scopes: scopes, Mode: e.Spec.Mode, Tenancy: e.Spec.Tenancy}}
+	a := attempt{served: &Served{Name: e.name(), UID: e.UID, Attempted: e.Generation, Scopes: scopes, Mode: e.Spec.Mode, Tenancy: e.Spec.Tenancy}}
 	used := map[string]*compilation{}
 
 	present := r.build(ctx, e, one, &e.Spec, used)

@@ -126,7 +126,9 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 				e.Spec.Scopes = append(e.Spec.Scopes, "new.test/*")
 			})
 			reaches(b, e, fails(e, "verifier builders: key k1", "generation 1 goes on serving"), condition(e, ready, metav1.ConditionFalse, test.reason))
-			first.serves(client.ObjectKeyFromObject(e), generation(1))
+			if served := first.serves(client.ObjectKeyFromObject(e), generation(1)); served.Attempted != e.Generation {
+				t.Errorf("generation %d was last attempted, want %d", served.Attempted, e.Generation)
+			}
 			// Scopes are those of the spec, whether it is built or not.
 			if m := first.live.Match(ref(t, "new.test/app:1"), ""); m.State != Matched {
 				t.Errorf("a new scope: state %d", m.State)

@@ -33,6 +33,8 @@ type Served struct {
 	Tenancy v1alpha1.Tenancy
 	// Generation is that of the spec whose build serves; zero without one.
 	Generation int64
+	// Attempted is the generation that was last attempted, whatever came of it.
+	Attempted int64
 	// Compiled is the build; nil means that images in scope cannot be decided.
 	Compiled *Compiled
 	// Expires is when the build may no longer serve, because what it trusts could not be read for so long; zero is never.

@@ -129,7 +129,7 @@ func (s *Set) Compile(folder, namespace string, tools executor.Tools) (*Judges, 
 		}
 		j.live.Put(&executor.Served{
 			Name: e.name, UID: types.UID(e.name.String()), Scopes: scopes,
-			Mode: e.spec.Mode, Tenancy: e.spec.Tenancy, Generation: 1, Compiled: compiled,
+			Mode: e.spec.Mode, Tenancy: e.spec.Tenancy, Generation: 1, Attempted: 1, Compiled: compiled,
 		})
 		j.access[e.name] = compiled.Access()
 	}

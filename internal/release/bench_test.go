@@ -106,6 +106,7 @@ type controller struct {
 	b      *bench
 	stop   func()
 	passes *prometheus.Registry
+	live   *executor.Live
 }
 
 // start runs the controller until the test or stop ends it. wrap, if given, stands between it and the API server.
@@ -145,6 +146,7 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	live := executor.NewLive(clock.RealClock{})
+	c.live = live
 	if b.blind {
 		live.Expect(nil)
 	} else if err := executor.Setup(ctx, mgr, executor.Dependencies{

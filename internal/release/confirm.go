@@ -43,7 +43,7 @@ func (r *reconciler) confirmed(ctx context.Context, found verdict) (verdict, err
 		}
 		there[client.ObjectKeyFromObject(e)] = true
 		served := r.executors.Served(client.ObjectKeyFromObject(e))
-		if served == nil || served.UID != e.UID || served.Generation < e.Generation && served.Problem == "" {
+		if served == nil || served.UID != e.UID || served.Attempted < e.Generation {
 			return r.behind("Executor " + e.Name + " is not compiled yet"), nil
 		}
 	}

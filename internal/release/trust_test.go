@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
@@ -186,6 +187,24 @@ func TestAReplicaThatHasNotSeenAnExecutorAcceptsNothing(t *testing.T) {
 	b.remove(e)
 	b.reaches(strict, unverified(strict, v1alpha1.ReasonNoExecutor, "no Executor matches "+b.pinned(digest)))
 	b.reaches(lenient, complete(lenient, b.pinned(digest)))
+}
+
+// That the last spec it has seen did not compile excuses no replica from seeing the next.
+func TestAReplicaThatIsBehindOnABrokenExecutorAcceptsNothing(t *testing.T) {
+	b := newBench(t)
+	b.hub.PushImage(t, "team/gateway", "1.0")
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, verification(v1alpha1.VerificationIfConfigured))
+	e := b.executor("team/*", b.signer().trust())
+	scopes, err := executor.ParseScopes([]v1alpha1.Scope{"elsewhere.test/*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.blind = true
+	c := b.start()
+	c.live.Put(&executor.Served{Name: client.ObjectKeyFromObject(e), UID: e.UID, Scopes: scopes, Attempted: e.Generation - 1, Problem: "it does not compile"})
+	waits := all(summary(r, "Verifying"), message(r, v1alpha1.ConditionVerified, "Executor "+e.Name+" is not compiled yet"))
+	b.reaches(r, waits)
+	b.holds(r, waits)
 }
 
 // Verdicts are made anew from time to time, in case that a certificate was revoked. A registry that is down then takes
