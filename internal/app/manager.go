@@ -244,6 +244,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Local:         mgr,
 		Executors:     live,
 		Pool:          tenants,
+		Releases:      pool,
 		MaxVerdictAge: maxVerdictAge,
 		Recorder:      mgr.GetEventRecorder("gatehouse-gateway"),
 		Clock:         realClock,

@@ -29,6 +29,7 @@ type reconciler struct {
 
 	executors     *executor.Live
 	pool          *registry.Pool // of gateways alone
+	releases      *registry.Pool // of releases
 	maxVerdictAge time.Duration
 }
 

@@ -209,6 +209,7 @@ func (w *world) start() {
 		Hub: mgr, Local: mgr,
 		Executors:     w.live,
 		Pool:          pool,
+		Releases:      pool,
 		MaxVerdictAge: time.Hour,
 		Recorder:      mgr.GetEventRecorder("gatehouse"),
 		Clock:         clock.RealClock{},

@@ -39,6 +39,9 @@ type Dependencies struct {
 	Executors *executor.Live
 	// Pool verifies images for gateways, and for nobody else: whom it wakes is a gateway. Whoever made it starts it.
 	Pool *registry.Pool
+	// Releases is the pool that verifies images for releases; what it knows is looked up again before a gateway takes
+	// something. Whoever made it starts it.
+	Releases *registry.Pool
 	// MaxVerdictAge is how old a positive verdict may be by which a gateway takes a revision.
 	MaxVerdictAge time.Duration
 	// Recorder sends events.
@@ -70,6 +73,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 
 		executors:     d.Executors,
 		pool:          d.Pool,
+		releases:      d.Releases,
 		maxVerdictAge: d.MaxVerdictAge,
 		finisher: &outcome.Finisher{
 			Client:     d.Hub.GetClient(),

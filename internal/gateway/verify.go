@@ -50,22 +50,34 @@ type judgement struct {
 // settling is how soon a gateway looks again while Executors are still compiled after the start.
 const settling = time.Second
 
-// judge says what the namespace makes of what the gateway is given, or would be given next; it does not wait. The release
-// has the cluster's Executors judge, so here the namespace's own do. Without any, and for what runs already, it costs
-// nothing.
+// judge says what is made of what the gateway is given, or would be given next; it does not wait. The release has the
+// cluster's Executors judge, and withholds what does not pass; since its status may be older than the Executors, what
+// they say now is looked up once more before something is taken. The namespace's own Executors are asked here alone.
+// What runs already costs nothing.
 func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.GatewayRelease, decision rollout.Decision) judgement {
 	gateway := work.gateway
 	if release == nil || release.Spec.Verification == v1alpha1.VerificationDisabled {
 		return judgement{}
 	}
-	own := r.executors.HasOwn(gateway.Namespace)
 	name := candidate(gateway, release.Status.Rollout, decision)
-	if own == executor.Unmatched || name == "" {
+	if name == "" {
+		return judgement{}
+	}
+	if decision.Action == rollout.Take {
+		judged := r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeAgain(ctx, release, subject) })
+		if judged.standing != agreed {
+			work.wake = r.finisher.Clock.Now().Add(settling)
+			judged.message = "revision " + name + " is not given to this gateway: " + judged.message
+			return judged
+		}
+	}
+	own := r.executors.HasOwn(gateway.Namespace)
+	if own == executor.Unmatched {
 		return judgement{}
 	}
 	judged := judgement{standing: unknown, message: "not every Executor has been compiled since the start", wake: r.finisher.Clock.Now().Add(settling)}
 	if own == executor.Matched {
-		judged = r.judgeRevision(ctx, gateway, name)
+		judged = r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeHere(ctx, gateway, subject) })
 	}
 	subject := "revision " + name + " is not given to this gateway: "
 	said := refusalIn(work.before.Conditions)
@@ -97,7 +109,7 @@ func candidate(gateway *v1alpha1.GatewayInstance, window *v1alpha1.RolloutStatus
 }
 
 // judgeRevision looks up what is known of all images of a revision. One that cannot be read cannot be judged.
-func (r *reconciler) judgeRevision(ctx context.Context, gateway *v1alpha1.GatewayInstance, name string) judgement {
+func (r *reconciler) judgeRevision(ctx context.Context, name string, judge func(image.Pinned) judgement) judgement {
 	given, err := r.revision(ctx, name)
 	if err != nil {
 		return judgement{standing: undecided, message: "it cannot be read", wake: r.finisher.Clock.Now().Add(settling)}
@@ -106,7 +118,7 @@ func (r *reconciler) judgeRevision(ctx context.Context, gateway *v1alpha1.Gatewa
 	if err != nil {
 		return judgement{standing: undecided, message: err.Error()}
 	}
-	return together(images, func(subject image.Pinned) judgement { return r.judgeImage(ctx, gateway, subject) })
+	return together(images, judge)
 }
 
 // together is the judgement on several images: what is said is of those that decide it.
@@ -132,13 +144,41 @@ func together(images []revision.PodImage, judge func(image.Pinned) judgement) ju
 	return whole
 }
 
-// judgeImage looks up what is known of one image. All gateways of a namespace share the question.
-func (r *reconciler) judgeImage(ctx context.Context, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
+// judgeAgain looks up what the cluster's Executors, as they are now, make of an image. It is the release's question, asked
+// of the release's pool, so it costs no second verification. What they refuse is not refused here: the release will
+// withhold it, and say why; until then nobody takes it.
+func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRelease, subject image.Pinned) judgement {
+	match := r.executors.Match(subject.Reference(), "")
+	switch {
+	case match.State == executor.NotReady:
+		return judgement{standing: unknown, message: "not every Executor has been compiled since the start"}
+	case match.State != executor.Matched && release.Spec.Verification == v1alpha1.VerificationIfConfigured:
+		return judgement{}
+	case match.State != executor.Matched:
+		return judgement{standing: undecided, message: "no Executor vouches for " + subject.String()}
+	}
+	judged := r.known(r.releases, registry.Question[executor.Verdict]{
+		Key:       subject.String(),
+		Reference: subject.Reference(),
+		Access:    match.Key(),
+		Owner:     client.ObjectKeyFromObject(release),
+		MaxAge:    r.maxVerdictAge,
+		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
+		Heard:     heard(ctx, subject),
+	})
+	if judged.standing == denied {
+		judged.standing = undecided
+	}
+	return judged
+}
+
+// judgeHere looks up what the namespace's own Executors make of an image. All gateways of a namespace share the question.
+func (r *reconciler) judgeHere(ctx context.Context, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
 	match := r.executors.MatchOwn(subject.Reference(), gateway.Namespace)
 	if match.State != executor.Matched {
 		return judgement{} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
 	}
-	answer, _ := registry.Ask(r.pool, registry.Question[executor.Verdict]{
+	return r.known(r.pool, registry.Question[executor.Verdict]{
 		Key:       subject.String(),
 		Reference: subject.Reference(),
 		Access:    match.Key(),
@@ -148,19 +188,24 @@ func (r *reconciler) judgeImage(ctx context.Context, gateway *v1alpha1.GatewayIn
 		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
 		Heard:     heard(ctx, subject),
 	})
+}
+
+// known is what a pool knows in answer to a question, which it goes on to ask if it does not.
+func (r *reconciler) known(pool *registry.Pool, question registry.Question[executor.Verdict]) judgement {
+	answer, _ := registry.Ask(pool, question)
 	// As a release does: one that is being renewed counts for as long again as it would have, and what has been refused
 	// stays so until there is another verdict.
 	known := answer.Value
-	judged := judgement{message: subject.String() + ": " + known.Message, wake: answer.RetryAt}
+	judged := judgement{message: question.Key + ": " + known.Message, wake: answer.RetryAt}
 	switch {
 	case known.Outcome == verify.Failed:
 		judged.standing = denied
 	case known.Outcome == verify.Passed && r.finisher.Clock.Since(answer.ValueAt) < 2*r.maxVerdictAge:
 		judged.standing = agreed
 	case answer.Err != nil:
-		judged.standing, judged.message = undecided, subject.String()+": "+answer.Err.Error()
+		judged.standing, judged.message = undecided, question.Key+": "+answer.Err.Error()
 	default:
-		judged.standing, judged.message = unknown, "looking for the signatures of "+subject.String()
+		judged.standing, judged.message = unknown, "looking for the signatures of "+question.Key
 	}
 	return judged
 }
@@ -227,9 +272,9 @@ func heard(ctx context.Context, subject image.Pinned) func(before, now registry.
 	return func(before, now registry.Answer[executor.Verdict]) {
 		switch {
 		case now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()):
-			logger.Info("image cannot be verified by the namespace's own Executors", "digest", subject.String(), "error", now.Err.Error())
+			logger.Info("image cannot be verified", "digest", subject.String(), "error", now.Err.Error())
 		case now.Err == nil && (before.ValueAt.IsZero() || before.Value.Message != now.Value.Message):
-			logger.Info("image judged by the namespace's own Executors", "digest", subject.String(), "message", now.Value.Message)
+			logger.Info("image judged", "digest", subject.String(), "message", now.Value.Message)
 		}
 	}
 }

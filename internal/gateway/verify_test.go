@@ -47,7 +47,7 @@ func judgedWorld(t *testing.T, changes ...func(*world)) *court {
 	}
 	w.judged, w.neighbour = true, kubernetes.Namespace(t, "neighbour")
 	w.release = edit(w, w.release, func(r *v1alpha1.GatewayRelease) {
-		r.Spec.Verification = v1alpha1.VerificationRequired
+		r.Spec.Verification = v1alpha1.VerificationIfConfigured
 		r.Spec.Rollout = v1alpha1.RolloutSpec{MaxUnavailable: ptr.To(intstr.FromInt32(1)), MinReadySeconds: ptr.To[int32](0)}
 	})
 	key, err := cosign.NewKey(cosign.ECDSAP256)
@@ -281,7 +281,7 @@ func TestANewGatewayWaitsForItsTenantsSignature(t *testing.T) {
 }
 
 // While nobody can tell, the gateway takes nothing, keeps what it runs and its slot, and says why.
-func TestWhatATenantsExecutorCannotDecideWaits(t *testing.T) {
+func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
 	for name, test := range map[string]struct {
 		broken func(c *court)
 		healed func(c *court)
@@ -290,6 +290,26 @@ func TestWhatATenantsExecutorCannotDecideWaits(t *testing.T) {
 		"its registry is down": {
 			func(c *court) { c.demand(); c.hub.Down() },
 			func(c *court) { c.hub.Up(c) }, "registry 127.0.0.1:",
+		},
+		// The release has admitted the gateway, and has not looked at the Executors since: its status cannot be all.
+		"the cluster's Executor trusts somebody else by now": {
+			func(c *court) {
+				stranger, err := cosign.NewKey(cosign.ECDSAP256)
+				if err != nil {
+					c.Fatal(err)
+				}
+				c.insist(stranger)
+			},
+			func(c *court) {
+				e := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: c.tenant}}
+				edit(c.world, e, func(e *v1alpha1.Executor) { e.Spec.Verifiers[0].Cosign.Keys[0].Inline = string(c.key.PublicPEM()) })
+			}, "no signature by builders",
+		},
+		"no Executor of the cluster has it in scope by now": {
+			func(c *court) {
+				edit(c.world, c.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Verification = v1alpha1.VerificationRequired })
+			},
+			func(c *court) { c.insist(c.key) }, "no Executor vouches for ",
 		},
 		"its Executor has no build": {
 			func(c *court) {
@@ -331,6 +351,32 @@ func TestWhatATenantsExecutorCannotDecideWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// insist has the release require a signature, and makes the cluster's Executor, which trusts a key alone.
+func (c *court) insist(key *cosign.Key) {
+	c.Helper()
+	e := &v1alpha1.Executor{
+		ObjectMeta: metav1.ObjectMeta{Name: c.tenant},
+		Spec: v1alpha1.ExecutorSpec{
+			VerificationSpec: v1alpha1.VerificationSpec{
+				Scopes: []v1alpha1.Scope{v1alpha1.Scope(c.hub.Host + "/gateways/*")},
+				Verifiers: []v1alpha1.Verifier{{Name: "builders", Cosign: &v1alpha1.CosignVerifier{
+					TransparencyLog: v1alpha1.Ignored,
+					Keys:            []v1alpha1.CosignKey{{Name: "k1", PEMSource: v1alpha1.PEMSource{Material: v1alpha1.Material{Inline: string(key.PublicPEM())}}}},
+				}}},
+			},
+			Stores: []v1alpha1.Store{{Name: "registry", Registry: &v1alpha1.RegistryStore{RegistryAccess: v1alpha1.RegistryAccess{PlainHTTP: true}}}},
+		},
+	}
+	c.make(e)
+	eventually.Succeeds(c, patience, func() error {
+		if c.live.Served(client.ObjectKeyFromObject(e)) == nil {
+			return fmt.Errorf("%s is not served yet", e.Name)
+		}
+		return nil
+	})
+	edit(c.world, c.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Verification = v1alpha1.VerificationRequired })
 }
 
 func inline(e *v1alpha1.NamespacedExecutor, pem string) {

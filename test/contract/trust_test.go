@@ -192,6 +192,39 @@ func TestC15ARestartMakesVerdictsAnewAndWritesNothing(t *testing.T) {
 	}
 }
 
+// Fails when a gateway is given something by what an earlier process had found, before this one has looked.
+func TestC15NothingIsGivenByAVerdictOfAnEarlierProcess(t *testing.T) {
+	running(t)
+	v := newVouched(t)
+	v.Converged(t, v.V1)
+	down(t)
+	if err := product.Client.Delete(t.Context(), v.executor); err != nil {
+		t.Fatal(err)
+	}
+	var late []*v1alpha1.GatewayInstance
+	for i := range 10 {
+		g := &v1alpha1.GatewayInstance{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespaces[0], Name: fmt.Sprintf("late-%d", i)},
+			Spec:       v1alpha1.GatewayInstanceSpec{ReleaseRef: v1alpha1.ReleaseReference{Name: v.Name}},
+		}
+		v.Make(t, g)
+		late = append(late, g)
+	}
+	running(t)
+	v.ReleaseSays(t, v1alpha1.ConditionVerified, metav1.ConditionFalse, v1alpha1.ReasonNoLongerVerified)
+	eventually.Holds(t, 3*time.Second, func() error {
+		for _, g := range late {
+			if err := product.Client.Get(t.Context(), client.ObjectKeyFromObject(g), g); err != nil {
+				return err
+			}
+			if g.Status.Revision != nil {
+				return fmt.Errorf("%s was given %s, which nobody vouches for", g.Name, g.Status.Revision.Image)
+			}
+		}
+		return nil
+	})
+}
+
 // secret gives the authority's Secret other data.
 func (v *vouched) secret(t *testing.T, data map[string][]byte) {
 	t.Helper()
