@@ -16,8 +16,7 @@ const maxDepth = 16
 func (c *converter) policy() {
 	enforcer := c.from.Spec.PolicyEnforcer
 	if enforcer == nil {
-		c.spec.Mode = v1alpha1.ModeAudit
-		c.warn("spec.policyEnforcer", "is missing: Ratify reports and lets nothing pass, which is mode: Audit here; set mode to Enforce to let pass what all verifiers pass")
+		c.fail("spec.policyEnforcer", "is missing: Ratify lets nothing pass then, and Gatehouse what all verifiers pass; add a policy of type %s that says so, or remove the manifest", thresholdPolicy)
 		return
 	}
 	if enforcer.Type != thresholdPolicy {

@@ -77,8 +77,8 @@ func judged(pass *outcome.Pass, release *v1alpha1.GatewayRelease, known assessme
 		err := progress(pass, release.Status.Rollout)
 		pass.Set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonCannotVerify, v.message)
 		return err
-	case v.standing == undecided && verdictReached(release) != nil:
-		return unchanged(pass, release) // refused before, and not known to be better
+	case v.standing == undecided && refusedBefore(release):
+		return unchanged(pass, release) // and not known to be better
 	default:
 		summary := summaryVerifying
 		if v.standing == undecided {
@@ -109,6 +109,12 @@ func verdictReached(release *v1alpha1.GatewayRelease) *metav1.Condition {
 		return nil
 	}
 	return found
+}
+
+// refusedBefore says that what this generation asks for did not pass when it was last decided.
+func refusedBefore(release *v1alpha1.GatewayRelease) bool {
+	reached := verdictReached(release)
+	return reached != nil && !acceptedReasons[reached.Reason]
 }
 
 // verifying says that this generation asks for a verdict and has none yet.

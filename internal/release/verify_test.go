@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,6 +223,29 @@ func TestWhatCannotBeDecidedWaits(t *testing.T) {
 		b.reaches(r, all(complete(r, b.pinned(digest)), withheld(r)))
 		b.reaches(r, func() error { return b.runs(late, b.pinned(digest)) })
 	})
+}
+
+// What a tag or a profile has come to without an edit of the release is said like an edit while it cannot be decided:
+// nobody is told Ready of what was accepted before.
+func TestAMovedTagThatCannotBeDecidedIsSaid(t *testing.T) {
+	b := newBench(t)
+	s := b.signer()
+	first := s.signed("1.0")
+	e := b.executor("team/*", s.trust())
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, requiredSignature, interval(time.Second))
+	g := b.gateway(r)
+	b.start()
+	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
+	b.hub.BreakPath("referrers", testregistry.Answer(503))
+	second := s.signed("1.0")
+	b.reaches(r, all(
+		begins(r, "Verifying: "+b.pinned(second)+": Executor "+e.Name+": cannot decide: "),
+		condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonVerifying),
+		condition(r, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonVerifying),
+		func() error { return b.runs(g, b.pinned(first)) },
+	))
+	b.hub.Heal()
+	b.reaches(r, all(complete(r, b.pinned(second)), verifiedBy(r, e)))
 }
 
 // An Executor that cannot be compiled vouches for nothing, and what is in its scope is not unmatched.
