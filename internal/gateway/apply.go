@@ -34,19 +34,24 @@ func (r *reconciler) apply(ctx context.Context, work *work, changes changes) err
 	return nil
 }
 
+// unborn is a version that no object has: the first write to a store makes its second. An apply to that version creates,
+// and conflicts with whatever is there. Without a version it would change what another leader has created meanwhile, and
+// moved on since: both apply as the same owner of fields, of whom no conflict is told.
+const unborn = "1"
+
 // applyOne applies one object server-side. What is there already is changed only in the version that was read, by
-// taking its fields over. What is not there is created without: should somebody else have created it since, the server
-// answers with a conflict over its fields, and the next pass finds it.
+// taking its fields over. What is not there is created without, and only if it is still not there: should anybody have
+// created it since, the server answers with a conflict, and the next pass finds it.
 func (r *reconciler) applyOne(ctx context.Context, work *work, next change) error {
 	configuration := next.object.Configuration()
 	options := []client.ApplyOption{
 		client.FieldOwner(v1alpha1.FieldOwnerGateway),
 		client.DisableReadYourWritesConsistency, // memory knows what was written
 	}
-	before, strayed := "", false
+	before, strayed, version := "", false, unborn
 	if next.live != nil {
 		before = next.live.GetResourceVersion()
-		version := before
+		version = before
 		if next.touched || next.adopted {
 			var err error
 			if version, strayed, err = r.claimStrays(ctx, next); err != nil {
@@ -54,9 +59,9 @@ func (r *reconciler) applyOne(ctx context.Context, work *work, next change) erro
 			}
 		}
 		configuration.SetUID(next.live.GetUID())
-		configuration.SetResourceVersion(version)
 		options = append(options, client.ForceOwnership)
 	}
+	configuration.SetResourceVersion(version)
 	if err := r.local.Apply(ctx, client.ApplyConfigurationFromUnstructured(configuration), options...); err != nil {
 		return refused(ctx, next, err)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +144,63 @@ func TestAnObjectThatAppearsMeanwhileIsNotTakenOver(t *testing.T) {
 	}
 	if now.Data["gateway.toml"] != "theirs" || len(now.OwnerReferences) > 0 {
 		t.Errorf("it was taken over: %+v", now)
+	}
+}
+
+// A leader stands still when it creates something of a gateway. Another one creates it, and goes on with the gateway: what
+// the first has sent arrives then, and takes nothing back.
+func TestACreateThatArrivesLateIsRefused(t *testing.T) {
+	for kind, resource := range map[string]string{"Deployment": "deployments", "ConfigMap": "configmaps"} {
+		t.Run(kind, func(t *testing.T) {
+			w := made(t)
+			stands, goesOn := make(chan struct{}), make(chan struct{})
+			w.hooks = before(kind, func() {
+				close(stands)
+				<-goesOn
+			})
+			w.start()
+			resume := sync.OnceFunc(func() { close(goesOn) })
+			t.Cleanup(resume)
+			w.stable(w.accept(imageOf(1)), 1)
+			g := w.gateway("edge")
+			select {
+			case <-stands:
+			case <-time.After(patience):
+				t.Fatalf("no %s was created", kind)
+			}
+
+			heir := *w
+			heir.hooks, heir.agent = interceptor.Funcs{}, "heir-of-"+w.agent
+			heir.start()
+			heir.runs(g, imageOf(1))
+			edit(&heir, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Config["gateway.toml"] = "b" })
+			heir.becomes(g, v1alpha1.ReasonReplicasAvailable)
+			heir.admit(g, heir.accept(imageOf(2)), 2)
+			heir.runs(g, imageOf(2))
+			as := func() string {
+				config := &corev1.ConfigMap{}
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(g), config); err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprintf("Deployment of generation %d, ConfigMap of version %s", w.deployment(g).Generation, config.ResourceVersion)
+			}
+			left := as()
+			since := w.mark()
+			resume()
+
+			eventually.Succeeds(t, patience, func() error {
+				for _, e := range w.writes(since) {
+					if e.Resource == resource && e.Code == 409 {
+						return nil
+					}
+				}
+				return fmt.Errorf("sent %v, want a conflict over the %s", w.writes(since), kind)
+			})
+			w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+			if now := as(); now != left {
+				t.Errorf("what was %s is %s", left, now)
+			}
+		})
 	}
 }
 
