@@ -24,21 +24,26 @@ demo: bin/gatehouse bin/devcluster ## watch one edit reach forty gateways on an 
 test: bin/gatehouse bin/devcluster lint ## prove it: every test, on a real Kubernetes, with the race detector
 	CI=$(or $(CI),true) go test -race -timeout 20m $(TEST) ./...
 
+# What is left to chance is the same in every `make test`. These draw it, and
+# print it; GATEHOUSE_SEED=number repeats a run.
+GATEHOUSE_SEED ?= random
+DRAWN := CI=$(or $(CI),true) GATEHOUSE_SEED=$(GATEHOUSE_SEED)
+
 # 600 points; LANES API servers share them.
 LANES ?= 3
 .PHONY: crash
 crash: bin/gatehouse bin/devcluster ## kill the manager before and after every single write of eight stories (half an hour)
-	CI=$(or $(CI),true) GATEHOUSE_CRASH=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run C16 ./test/crash
+	$(DRAWN) GATEHOUSE_CRASH=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run C16 ./test/crash
 
 .PHONY: fire
 fire: bin/gatehouse bin/devcluster ## the same stories under five adversities, and twenty dead leaders (half an hour)
-	CI=$(or $(CI),true) GATEHOUSE_FIRE=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run 'States|Replicas' ./test/crash
+	$(DRAWN) GATEHOUSE_FIRE=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run 'States|Replicas' ./test/crash
 
-# How long edits and faults go on; GATEHOUSE_SEED repeats those of a run.
+# How long edits and faults go on.
 SOAK ?= 1h
 .PHONY: soak
 soak: bin/gatehouse bin/devcluster ## edit everything at random while everything goes wrong, for SOAK (1h)
-	CI=$(or $(CI),true) SOAK=$(SOAK) go test -v -timeout 0 -run TestSoak ./test/soak
+	$(DRAWN) SOAK=$(SOAK) go test -v -timeout 0 -run TestSoak ./test/soak
 
 .PHONY: lint
 lint: bin/staticcheck ## gofmt, vet, staticcheck, and which room may import which
