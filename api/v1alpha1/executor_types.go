@@ -210,6 +210,16 @@ type ExecutorStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	BriefError string `json:"briefError,omitempty"`
+	// How many replicas of Gatehouse serve it. Out of a cluster it is the one process.
+	// +optional
+	Replicas ReplicaCounts `json:"replicas,omitzero"`
+	// Replica by replica, what those that serve have made of it: those with trouble first, at most 100. The counts are
+	// of all. Empty when Gatehouse runs out of a cluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MaxItems=100
+	ByPod []ReplicaStatus `json:"byPod,omitempty"`
 	// Ready, and Reconciling and Stalled while they are true.
 	// +optional
 	// +listType=map

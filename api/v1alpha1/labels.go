@@ -10,9 +10,12 @@ const (
 	LabelGateway = "gatehouse.dev/gateway"
 	// LabelRelease names the release that a ControllerRevision is a revision of.
 	LabelRelease = "gatehouse.dev/release"
-	// LabelExecutorUID is, on a ControllerRevision, the UID of the Executor whose last good spec it stores.
+	// LabelExecutorUID is, on a ControllerRevision, the UID of the Executor whose last good spec it stores; on an
+	// ExecutorPodStatus, the UID of the Executor that it reports on.
 	LabelExecutorUID = "gatehouse.dev/executor-uid"
-	// AnnotationExecutor names that Executor: namespace/name, with nothing before the slash for the cluster's kind.
+	// LabelPodUID is, on an ExecutorPodStatus, the UID of the pod that reports.
+	LabelPodUID = "gatehouse.dev/pod-uid"
+	// AnnotationExecutor names, on a ControllerRevision, that Executor: namespace/name, with nothing before the slash for the cluster's kind.
 	AnnotationExecutor = "gatehouse.dev/executor"
 
 	// AnnotationReconcileRequestedAt asks for a pass now; any new value counts. It is the only annotation whose change
@@ -43,6 +46,8 @@ const (
 	FieldOwnerRelease = "gatehouse-release"
 	// FieldOwnerExecutor owns what the executor controller writes.
 	FieldOwnerExecutor = "gatehouse-executor"
+	// FieldOwnerReplica owns a replica's reports.
+	FieldOwnerReplica = "gatehouse-replica"
 	// GatewayContainer is the name of the container of a profile's pod template that gets the release's image.
 	GatewayContainer = "gateway"
 	// ConfigVolume is the name of the volume that holds the files of a gateway's spec.config.

@@ -17,6 +17,7 @@ var (
 			&GatewayProfile{}, &GatewayProfileList{},
 			&Executor{}, &ExecutorList{},
 			&NamespacedExecutor{}, &NamespacedExecutorList{},
+			&ExecutorPodStatus{}, &ExecutorPodStatusList{},
 		)
 		metav1.AddToGroupVersion(s, GroupVersion)
 		return nil

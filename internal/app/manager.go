@@ -209,6 +209,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Recorder: mgr.GetEventRecorder("gatehouse-executor"),
 		Clock:    realClock,
 		Live:     live,
+		Board:    executor.NewBoard(),
 		Tools: executor.Tools{
 			Registry:    registries,
 			LayoutRoot:  p.config.OCILayoutRoot,

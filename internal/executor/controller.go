@@ -22,6 +22,7 @@ type reconciler struct {
 	log       logr.Logger
 	namespace string // Gatehouse's own
 	live      *Live
+	board     *Board
 	tools     Tools
 	reader    *reader
 	history   *history
@@ -39,6 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if e == nil || e.deleted {
 		r.live.Remove(request.NamespacedName)
+		r.board.Remove(request.NamespacedName)
 		r.builds.forget(request.NamespacedName)
 		if e == nil && r.leads.Load() {
 			return reconcile.Result{}, r.history.forget(ctx, request.NamespacedName)
@@ -50,6 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, ctx.Err() // what was interrupted says nothing of the Executor
 	}
 	r.live.Put(a.served)
+	r.board.Put(a.report(e))
 	if !r.leads.Load() {
 		return r.again(a)
 	}

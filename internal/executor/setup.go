@@ -34,6 +34,8 @@ type Dependencies struct {
 	Clock clock.Clock
 	// Live is what the controller keeps.
 	Live *Live
+	// Board is where it says what this replica serves.
+	Board *Board
 	// Tools are what compiled Executors work with.
 	Tools Tools
 	// Namespace is Gatehouse's own: that of what Executors refer to, and of stored specs.
@@ -60,6 +62,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		log:       mgr.GetLogger().WithName(controllerName),
 		namespace: d.Namespace,
 		live:      d.Live,
+		board:     d.Board,
 		tools:     d.Tools,
 		reader:    &reader{live: d.Reader, clock: d.Clock},
 		history:   &history{client: d.Client, live: d.Reader, namespace: d.Namespace},

@@ -64,15 +64,31 @@ func describe(pass *outcome.Pass, e *executor, a attempt, others map[Scope][]typ
 	if !a.whole && ready != nil && ready.Status == metav1.ConditionTrue {
 		pass.Set(v1alpha1.ConditionReady, metav1.ConditionFalse, outcome.As(a.fault).Reason, a.fault.Error())
 	}
-	e.status.Succeeded = a.whole
+	said := a.report(e)
+	e.status.Succeeded, e.status.Error, e.status.BriefError = said.Succeeded, said.Error, said.Brief
+}
+
+// report is what this replica says of an Executor: a function of the spec, and of what it names.
+func (a attempt) report(e *executor) Report {
+	said := Report{Name: e.name(), UID: e.UID, Attempted: e.Generation, Serving: a.served.Generation, Succeeded: a.whole}
+	if a.served.Compiled != nil {
+		said.Inputs = a.served.Compiled.Inputs()
+	}
+	if a.fault == nil {
+		return said
+	}
 	text := a.fault.Error()
-	e.status.Error = outcome.Bound(text+"\n"+goesOn(e, a), maxError)
+	if trouble := outcome.As(a.fault); trouble != nil {
+		said.Reason = trouble.Reason
+	}
+	said.Error = outcome.Bound(text+"\n"+goesOn(e, a), maxError)
 	first, rest, more := strings.Cut(text, "\n")
 	if more {
 		suffix := fmt.Sprintf(" (and %d more)", 1+strings.Count(rest, "\n"))
 		first = outcome.Bound(first, maxBrief-len(suffix)) + suffix
 	}
-	e.status.BriefError = outcome.Bound(first, maxBrief)
+	said.Brief = outcome.Bound(first, maxBrief)
+	return said
 }
 
 // goesOn says what serves meanwhile.

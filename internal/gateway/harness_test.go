@@ -268,7 +268,7 @@ func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool 
 	}
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
-		Clock: clock.RealClock{}, Live: w.live, Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
+		Clock: clock.RealClock{}, Live: w.live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
 		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2,
 		Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: prometheus.NewRegistry(),
 	}); err != nil {

@@ -22,6 +22,7 @@ func root(t *testing.T) string {
 func TestGeneratedFilesAreFresh(t *testing.T) {
 	generated := []string{
 		"api/v1alpha1/zz_generated.deepcopy.go",
+		"config/crd/gatehouse.dev_executorpodstatuses.yaml",
 		"config/crd/gatehouse.dev_executors.yaml",
 		"config/crd/gatehouse.dev_gatewayinstances.yaml",
 		"config/crd/gatehouse.dev_gatewayprofiles.yaml",
