@@ -47,7 +47,7 @@ func TestTheKustomizeBaseAppliesAndItsManagerIsLetRun(t *testing.T) {
 			t.Errorf("%s %s has %d bytes: a client-side apply, which stores it in an annotation, fails beyond %d", object.GetKind(), object.GetName(), len(text), annotationLimit)
 		}
 	}
-	for kind, want := range map[string]int{"CustomResourceDefinition": 5, "Deployment": 1, "ServiceAccount": 1, "Namespace": 1} {
+	for kind, want := range map[string]int{"CustomResourceDefinition": 6, "Deployment": 1, "ServiceAccount": 1, "Namespace": 1} {
 		if kinds[kind] != want {
 			t.Errorf("%d objects of kind %s, want %d", kinds[kind], kind, want)
 		}
