@@ -2,6 +2,7 @@ package cosign
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/x509"
 	"errors"
 
@@ -23,7 +24,10 @@ type entity struct {
 	content       sigstore.SignatureContent
 
 	// message is what is signed; nil if only its digest is known.
-	message, digest []byte
+	message []byte
+	// digest is that of what is signed, by hash; unset where an envelope is signed.
+	digest []byte
+	hash   crypto.Hash
 	// artifact is what the content must be about.
 	artifact func() sigstore.ArtifactPolicyOption
 
@@ -96,6 +100,18 @@ func (e *entity) HasInclusionProof() bool {
 // Version is that of bundles whose rules apply. They let certificates of the
 // larger curves sign with SHA-256.
 func (e *entity) Version() (string, error) { return "v0.3", nil }
+
+// signedIn is what the content must be about where it is signed in one way. A payload
+// was hashed once, here, and is not hashed again by a scheme that signs that hash.
+func (e *entity) signedIn(with *scheme) sigstore.ArtifactPolicyOption {
+	if e.digest != nil && e.hash == with.hash {
+		return sigstore.WithArtifactDigest(digestNames[e.hash], e.digest)
+	}
+	return e.artifact()
+}
+
+// digestNames are the names of the hashes that are used, as digests have them.
+var digestNames = map[crypto.Hash]string{crypto.SHA256: "sha256", crypto.SHA384: "sha384", crypto.SHA512: "sha512"}
 
 // holds reports whether the signature is one by the key of the verifier.
 func (e *entity) holds(check signature.Verifier) bool {

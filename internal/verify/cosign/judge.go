@@ -58,7 +58,7 @@ func (v *Verifier) keyOf(e *entity) (*key, *scheme) {
 func (v *Verifier) judgeKey(e *entity, made *key, with *scheme) verify.Finding {
 	presented := *e
 	presented.byKey = true
-	_, err := with.judge.Verify(&presented, sigstore.NewPolicy(e.artifact(), sigstore.WithKey()))
+	_, err := with.judge.Verify(&presented, sigstore.NewPolicy(e.signedIn(with), sigstore.WithKey()))
 	if err != nil {
 		return v.whyNotKey(&presented, made, with)
 	}

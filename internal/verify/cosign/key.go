@@ -39,6 +39,8 @@ type key struct {
 // scheme is a key with one way of signing.
 type scheme struct {
 	check signature.Verifier
+	// hash is that of what is signed; 0 if the message itself is.
+	hash  crypto.Hash
 	judge *sigstore.Verifier
 	// material trusts this key, whatever the hint of a signature.
 	material root.TrustedMaterial
@@ -60,12 +62,12 @@ func (v *Verifier) compileKey(given Key) (key, error) {
 	sum := sha256.Sum256(der)
 	compiled := key{name: given.Name, signer: "key:sha256:" + hex.EncodeToString(sum[:])}
 	for _, check := range checks {
-		material := keyMaterial{v.material, root.NewExpiringKey(check, time.Time{}, time.Time{})}
+		material := keyMaterial{v.material, root.NewExpiringKey(check.Verifier, time.Time{}, time.Time{})}
 		judge, err := sigstore.NewVerifier(material, v.keyOptions()...)
 		if err != nil {
 			return key{}, err
 		}
-		compiled.schemes = append(compiled.schemes, scheme{check, judge, material})
+		compiled.schemes = append(compiled.schemes, scheme{check.Verifier, check.hash, judge, material})
 	}
 	return compiled, nil
 }
@@ -136,10 +138,16 @@ func usable(public crypto.PublicKey) error {
 	return errors.New("is of an algorithm that is not supported; use ECDSA, RSA or Ed25519")
 }
 
+// check verifies what a key signed in one way.
+type check struct {
+	signature.Verifier
+	hash crypto.Hash // 0 if the message itself is signed
+}
+
 // checksOf are the ways in which a key may sign. The larger curves sign with the
 // hash of their size, or, by old versions of cosign, with SHA-256; Ed25519 signs
 // the message, or, where it is logged, its hash.
-func checksOf(public crypto.PublicKey) ([]signature.Verifier, error) {
+func checksOf(public crypto.PublicKey) ([]check, error) {
 	if err := usable(public); err != nil {
 		return nil, err
 	}
@@ -158,15 +166,15 @@ func checksOf(public crypto.PublicKey) ([]signature.Verifier, error) {
 			return nil, err
 		}
 		hashed, err := signature.LoadED25519phVerifier(public)
-		return []signature.Verifier{plain, hashed}, err
+		return []check{{plain, 0}, {hashed, crypto.SHA512}}, err
 	}
-	var checks []signature.Verifier
+	var checks []check
 	for _, hash := range hashes {
-		check, err := signature.LoadVerifier(public, hash)
+		verifier, err := signature.LoadVerifier(public, hash)
 		if err != nil {
 			return nil, err
 		}
-		checks = append(checks, check)
+		checks = append(checks, check{verifier, hash})
 	}
 	return checks, nil
 }

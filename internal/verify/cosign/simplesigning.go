@@ -124,8 +124,8 @@ func (e *entity) sign(payload []byte) {
 	}
 	hasher := hash.New()
 	hasher.Write(payload)
-	e.content = bundle.NewMessageSignature(hasher.Sum(nil), name.String(), e.signature)
-	e.message = payload
+	e.message, e.digest, e.hash = payload, hasher.Sum(nil), hash
+	e.content = bundle.NewMessageSignature(e.digest, name.String(), e.signature)
 	e.artifact = func() sigstore.ArtifactPolicyOption { return sigstore.WithArtifact(bytes.NewReader(payload)) }
 }
 

@@ -86,7 +86,7 @@ func (v *Verifier) triedIdentities(summary certificate.Summary) string {
 // signature, in any way in which it may sign.
 func (e *entity) heldByCertificate() bool {
 	checks, err := checksOf(e.certificate.PublicKey)
-	return err == nil && slices.ContainsFunc(checks, e.holds)
+	return err == nil && slices.ContainsFunc(checks, func(c check) bool { return e.holds(c.Verifier) })
 }
 
 // why says what is wrong with the log entries and time stamps of an entity, or
