@@ -167,7 +167,7 @@ func TestExecutorAdmission(t *testing.T) {
 		{"the log without its keys", executor, cosign(key), "transparencyLog: Required needs the log's keys: give trustRoot (trusted_root.json), or set transparencyLog to Ignored"},
 		{"time stamps without their authority", executor, cosign(key + `, transparencyLog: Ignored, timestamps: Required`), "timestamps: Required needs the timestamp authority's certificates"},
 		{"keyless without a trust root", executor, cosign(identity), "identities are vouched for by a certificate authority: give its trustRoot"},
-		{"keyless without a time", executor, cosign(identity + `, transparencyLog: Ignored, ` + root), "identities need proof of when was signed, because their certificates live for minutes: set transparencyLog or timestamps to Required"},
+		{"keyless without a time", executor, cosign(identity + `, transparencyLog: Ignored, ` + root), "identities need proof of when it was signed, because their certificates live for minutes: set transparencyLog or timestamps to Required"},
 		{"a subject without an issuer", executor, cosign(`identities: [{subject: b}], ` + root), "give exactly one of issuer and issuerRegExp"},
 		{"an issuer twice", executor, cosign(`identities: [{issuer: a, issuerRegExp: a, subject: b}], ` + root), "give exactly one of issuer and issuerRegExp"},
 		{"an issuer without a subject", executor, cosign(`identities: [{issuer: b}], ` + root), "give exactly one of subject and subjectRegExp"},

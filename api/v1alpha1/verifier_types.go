@@ -150,7 +150,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.keys) || has(self.identities)",message="give keys, identities or both: without them nobody's signature would count"
 // +kubebuilder:validation:XValidation:rule="!has(self.identities) || has(self.trustRoot)",message="identities are vouched for by a certificate authority: give its trustRoot (trusted_root.json)"
-// +kubebuilder:validation:XValidation:rule="!has(self.identities) || !has(self.transparencyLog) || self.transparencyLog == 'Required' || (has(self.timestamps) && self.timestamps == 'Required')",message="identities need proof of when was signed, because their certificates live for minutes: set transparencyLog or timestamps to Required"
+// +kubebuilder:validation:XValidation:rule="!has(self.identities) || !has(self.transparencyLog) || self.transparencyLog == 'Required' || (has(self.timestamps) && self.timestamps == 'Required')",message="identities need proof of when it was signed, because their certificates live for minutes: set transparencyLog or timestamps to Required"
 // +kubebuilder:validation:XValidation:rule="has(self.trustRoot) || (has(self.transparencyLog) && self.transparencyLog == 'Ignored')",message="transparencyLog: Required needs the log's keys: give trustRoot (trusted_root.json), or set transparencyLog to Ignored"
 // +kubebuilder:validation:XValidation:rule="has(self.trustRoot) || !has(self.timestamps) || self.timestamps == 'Ignored'",message="timestamps: Required needs the timestamp authority's certificates: give trustRoot (trusted_root.json), or set timestamps to Ignored"
 type CosignVerifier struct {

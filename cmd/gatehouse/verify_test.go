@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,6 +84,12 @@ func verified(t *testing.T, manifests string, args ...string) (out, told string,
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		status = exitStatus(err)
 	}
+	for line := range strings.SplitSeq(stdout.String()+stderr.String(), "\n") {
+		words := strings.Split(strings.TrimLeft(line, "├└│─ "), ": ")
+		if len(slices.Compact(slices.Clone(words))) < len(words) {
+			t.Errorf("says something twice: %s", line)
+		}
+	}
 	return stdout.String(), stderr.String(), status
 }
 
@@ -139,6 +146,31 @@ func TestVerify(t *testing.T) {
 			t.Errorf("exit status %d\n%s\n%s", status, out, told)
 		}
 	})
+	for name, lie := range map[string]registry.Fault{
+		"another digest": registry.LieAboutDigest(image.DigestOf([]byte("another"))),
+		"other bytes":    registry.Forge("nonsense"),
+		"another type":   registry.LieAboutType("text/html"),
+	} {
+		t.Run("a registry that lies: "+name, func(t *testing.T) {
+			hub.Break(lie)
+			defer hub.Heal()
+			for _, of := range []string{app + ":1.0", app + "@" + hub.digest.String()} {
+				if out, told, status := verified(t, both, of); status != 2 {
+					t.Errorf("%s: exit status %d\n%s\n%s", of, status, out, told)
+				}
+			}
+		})
+	}
+}
+
+// A bound that is met in a store is told with the store, once.
+func TestVerifyNamesAStoreOnce(t *testing.T) {
+	hub := newSigned(t)
+	hub.Break(registry.LieAboutType("text/html"))
+	out, _, status := verified(t, hub.executor("Enforce")+"---\n"+hub.secret(), hub.Host+"/team/app@"+hub.digest.String())
+	if status != 2 || !strings.Contains(out, "\n    ├── store registry: ") && !strings.Contains(out, "└── store registry: ") {
+		t.Errorf("exit status %d, printed\n%s", status, out)
+	}
 }
 
 // Secrets are found in a folder as they are mounted, and nothing outside of it is read.

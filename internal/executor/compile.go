@@ -150,7 +150,8 @@ func (c *compiler) store(s *v1alpha1.Store) verify.Store {
 	}
 	access, err := c.access(s.Registry)
 	if err != nil {
-		c.problem(fmt.Errorf("store %s: %w", s.Name, err))
+		err = fmt.Errorf("store %s: %w", s.Name, err)
+		c.problem(err)
 		return verify.UnusableStore(s.Name, err)
 	}
 	if !c.asked {

@@ -305,7 +305,7 @@ func TestVerdicts(t *testing.T) {
 		{"one that fails", []*Served{trusting("a")}, unsigned, Matched, verify.Failed, "Executor a: no signature by builders"},
 		{"two that pass", []*Served{trusting("a"), trusting("b")}, signed, Matched, verify.Passed, "; Executor b: signed by builders"},
 		{"one of two that fails", []*Served{trusting("a"), s.serve("b", "*", newKey(t))}, signed, Matched, verify.Failed, "Executor b: no signature by builders"},
-		{"one of two without a build", []*Served{trusting("a"), serve(t, "b", "*").unbuilt()}, signed, Matched, verify.Undecided, "Executor b: it cannot be decided"},
+		{"one of two without a build", []*Served{trusting("a"), serve(t, "b", "*").unbuilt()}, signed, Matched, verify.Undecided, "Executor b: cannot decide: it is not compiled"},
 		{"one without a build, one that fails", []*Served{s.serve("a", "*", newKey(t)), serve(t, "b", "*").unbuilt()}, signed, Matched, verify.Failed, "Executor a: "},
 		{"a key that is gone", []*Served{s.serve("a", "*")}, signed, Matched, verify.Failed, "verifier builders: key k1: Secret ns/keys not found"},
 		{"audit alone", []*Served{trusting("a").audit()}, signed, Audited, verify.Undecided, "only Executors in mode Audit have"},

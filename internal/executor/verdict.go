@@ -50,7 +50,7 @@ func (m Match) Verify(ctx context.Context, subject image.Pinned) Verdict {
 	said := map[verify.Outcome][]string{}
 	for i, s := range m.Enforced {
 		report := v.Reports[i]
-		said[report.Outcome] = append(said[report.Outcome], s.String()+": "+report.Summary()+s.lost(report.Outcome))
+		said[report.Outcome] = append(said[report.Outcome], s.String()+": "+report.Summary()+s.lost(report))
 		switch {
 		case report.Outcome == verify.Failed:
 			v.Outcome = verify.Failed
@@ -62,16 +62,25 @@ func (m Match) Verify(ctx context.Context, subject image.Pinned) Verdict {
 	return v
 }
 
-// lost says, of an image that does not pass, what the Executor names and could not use: that may be why.
-func (s *Served) lost(outcome verify.Outcome) string {
-	if outcome == verify.Passed || s.Compiled == nil || len(s.Compiled.problems) == 0 {
+// lost says, of an image that does not pass, what the Executor names and could not use: that may be why. What the report
+// says already is not repeated.
+func (s *Served) lost(report verify.Report) string {
+	if report.Outcome == verify.Passed || s.Compiled == nil {
 		return ""
 	}
-	text := " (" + s.Compiled.problems[0].Error()
-	if more := len(s.Compiled.problems) - 1; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
+	var untold []string
+	for _, problem := range s.Compiled.problems {
+		if text := problem.Error(); !strings.Contains(report.Decision, text) {
+			untold = append(untold, text)
+		}
 	}
-	return text + ")"
+	switch len(untold) {
+	case 0:
+		return ""
+	case 1:
+		return " (" + untold[0] + ")"
+	}
+	return fmt.Sprintf(" (%s, and %d more)", untold[0], len(untold)-1)
 }
 
 // verify judges by one Executor; without a build it cannot decide.
@@ -90,6 +99,6 @@ func (s *Served) verify(ctx context.Context, subject image.Pinned) verify.Report
 		Outcome:  verify.Undecided,
 		Mode:     mode,
 		Enforced: mode != verify.Audit,
-		Decision: "it cannot be decided: " + why,
+		Decision: "cannot decide: " + why,
 	}
 }

@@ -29,10 +29,10 @@ func reportTree(report verify.Report) *tree.Tree {
 	if !report.Enforced {
 		mode = " (audit only)"
 	}
-	made := tree.Root(fmt.Sprintf("%s%s: %s: %s", report.Executor, mode, report.Outcome, report.Decision))
+	made := tree.Root(report.Executor + mode + ": " + said(report.Outcome.String(), report.Decision))
 	for _, store := range report.Stores {
 		for _, problem := range store.Errors {
-			made.Child(fmt.Sprintf("store %s: %s", store.Name, problem))
+			made.Child(said("store "+store.Name, problem))
 		}
 	}
 	for _, artifact := range report.ArtifactReports {
@@ -48,7 +48,7 @@ func artifactTree(artifact verify.ArtifactReport) *tree.Tree {
 	}
 	made := tree.Root(fmt.Sprintf("%s (%s; %s)", artifact.Artifact, orUnknown(artifact.ArtifactType), where))
 	for _, result := range artifact.Results {
-		line := fmt.Sprintf("%s: %s: %s", result.VerifierName, result.Outcome, result.Description)
+		line := result.VerifierName + ": " + said(result.Outcome.String(), result.Description)
 		if result.Identity != "" && !strings.Contains(result.Description, result.Identity) {
 			line += " (" + result.Identity + ")"
 		}
@@ -59,6 +59,15 @@ func artifactTree(artifact verify.ArtifactReport) *tree.Tree {
 		made.Child(node)
 	}
 	return made
+}
+
+// said is a text with what it is about before it, once: some stand alone elsewhere, and
+// say it themselves.
+func said(about, text string) string {
+	if strings.HasPrefix(text, about+": ") {
+		return text
+	}
+	return about + ": " + text
 }
 
 func orUnknown(text string) string {

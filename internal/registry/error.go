@@ -42,6 +42,10 @@ const (
 	TooLarge Kind = "TooLarge"
 	// Mismatch: what came is not what was said: its digest or its size.
 	Mismatch Kind = "DigestMismatch"
+	// BadDescriptor: no content can be what a descriptor says, or the content that
+	// its digest names is another one than it says. Whoever wrote it is at fault, and
+	// not who keeps it.
+	BadDescriptor Kind = "BadDescriptor"
 	// NoImage: what the reference names is neither an image nor an index.
 	NoImage Kind = "NotAnImage"
 	// Busy: too much is being asked of this process.

@@ -198,7 +198,7 @@ func (s *LayoutSession) Tagged(ctx context.Context, tag string) (Manifest, error
 func (s *LayoutSession) described(ctx context.Context, d ocispec.Descriptor) (Manifest, error) {
 	digest, err := image.ParseDigest(string(d.Digest))
 	if err != nil {
-		return Manifest{}, s.layout.fail(Mismatch, "a descriptor states a digest that is none")
+		return Manifest{}, s.layout.fail(BadDescriptor, "a descriptor states a digest that is none")
 	}
 	return s.Manifest(ctx, digest)
 }
@@ -208,19 +208,19 @@ func (s *LayoutSession) Blob(ctx context.Context, descriptor ocispec.Descriptor,
 	digest, parseErr := image.ParseDigest(string(descriptor.Digest))
 	switch {
 	case parseErr != nil || descriptor.Size < 0:
-		return nil, s.layout.fail(Mismatch, "a descriptor states a digest or a size that is none")
+		return nil, s.layout.fail(BadDescriptor, "a descriptor states a digest or a size that is none")
 	case descriptor.Size > limit:
 		return nil, s.layout.fail(TooLarge, "a blob of more than "+strconv.FormatInt(limit, 10)+" bytes is not read")
 	}
-	content, err := s.read(ctx, blobPath(digest), "blob "+digest.Short(), descriptor.Size)
+	content, err := s.read(ctx, blobPath(digest), "blob "+digest.Short(), limit)
 	if err != nil {
-		if err.Kind == TooLarge {
-			return nil, s.layout.fail(Mismatch, "a blob has not the size of its descriptor")
-		}
 		return nil, err
 	}
-	if int64(len(content)) != descriptor.Size || !digest.Matches(content) {
-		return nil, s.layout.fail(Mismatch, "a blob does not match its descriptor")
+	switch {
+	case !digest.Matches(content):
+		return nil, s.layout.fail(Mismatch, "a blob does not match its digest")
+	case int64(len(content)) != descriptor.Size:
+		return nil, s.layout.fail(BadDescriptor, "a descriptor states another size than its blob has")
 	}
 	return content, nil
 }

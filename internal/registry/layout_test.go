@@ -265,6 +265,13 @@ func TestContentOfALayoutIsProven(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
+	d.write("blobs/sha256/"+digest.FromString("content").Encoded(), []byte("content"))
+	for _, size := range []int64{0, 3, 500} {
+		wrong := ocispec.Descriptor{Digest: digest.FromString("content"), Size: size}
+		if _, err := session.Blob(t.Context(), wrong, 1<<10); asError(err) == nil || asError(err).Kind != registry.BadDescriptor {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
 	hex := strings.TrimPrefix(of.String(), "sha256:")
 	d.write("blobs/sha256/"+hex, []byte(`{"schemaVersion":2}`))
 	if err := readLayout(t.Context(), session, of); asError(err) == nil || asError(err).Kind != registry.Mismatch {

@@ -124,14 +124,11 @@ func (s *Session) Blob(ctx context.Context, descriptor ocispec.Descriptor, limit
 	}
 	got, err := s.get(ctx, request{
 		url:   s.attempt.base + "blobs/" + digest.String(),
-		limit: descriptor.Size,
+		limit: limit, // and not what the descriptor says, to tell whose fault a wrong size is
 		what:  digest.String(),
 		noun:  "blob",
 	})
 	if err != nil {
-		if err.Kind == TooLarge { // it is longer than its descriptor says, by however much
-			return nil, s.attempt.fail(Mismatch, "sent a blob that has not the size of its descriptor")
-		}
 		return nil, err
 	}
 	return got.body, s.attempt.checkBlob(descriptor, digest, got.body)
@@ -142,9 +139,9 @@ func (a *attempt) checkDescriptor(descriptor ocispec.Descriptor, limit int64) (i
 	digest, err := image.ParseDigest(string(descriptor.Digest))
 	switch {
 	case err != nil:
-		return image.Digest{}, a.fail(Mismatch, "a descriptor states a digest that is none")
+		return image.Digest{}, a.fail(BadDescriptor, "a descriptor states a digest that is none")
 	case descriptor.Size < 0:
-		return image.Digest{}, a.fail(Mismatch, "a descriptor states a negative size")
+		return image.Digest{}, a.fail(BadDescriptor, "a descriptor states a negative size")
 	case descriptor.Size > limit:
 		return image.Digest{}, a.fail(TooLarge, "a blob of more than "+strconv.FormatInt(limit, 10)+" bytes is not fetched")
 	}
@@ -155,10 +152,10 @@ func (a *attempt) checkDescriptor(descriptor ocispec.Descriptor, limit int64) (i
 // never a nil *Error.
 func (a *attempt) checkBlob(descriptor ocispec.Descriptor, digest image.Digest, content []byte) error {
 	switch {
-	case int64(len(content)) != descriptor.Size:
-		return a.fail(Mismatch, "sent a blob that has not the size of its descriptor")
 	case !digest.Matches(content):
 		return a.fail(Mismatch, "sent a blob that does not match its digest")
+	case int64(len(content)) != descriptor.Size:
+		return a.fail(BadDescriptor, "a descriptor states another size than its blob has")
 	}
 	return nil
 }

@@ -208,10 +208,10 @@ func TestContentIsProvenAgainstWhatItWasAskedBy(t *testing.T) {
 		"a blob of other content":                         {"/blobs/", testregistry.Forge("signature X"), registry.Mismatch},
 		"a blob that is longer":                           {"/blobs/", testregistry.Forge("signature 0 and more"), registry.Mismatch},
 		"a blob that is shorter":                          {"/blobs/", testregistry.Forge("sig"), registry.Mismatch},
-		"a blob without end":                              {"/blobs/", testregistry.Giant(1 << 30), registry.Mismatch},
+		"a blob without end":                              {"/blobs/", testregistry.Giant(1 << 30), registry.TooLarge},
 		"a blob that is not there":                        {"/blobs/", testregistry.Answer(404), registry.NotFound},
 		"a blob that is cut":                              {"/blobs/", testregistry.Cut(), registry.BadAnswer},
-		"a blob that unpacks to a thousand times as much": {"/blobs/", testregistry.AnswerHeaders(map[string]string{"Content-Encoding": "gzip"}, bomb(t)), registry.Mismatch},
+		"a blob that unpacks to a thousand times as much": {"/blobs/", testregistry.AnswerHeaders(map[string]string{"Content-Encoding": "gzip"}, bomb(t)), registry.TooLarge},
 		"a blob that drips":                               {"/blobs/", testregistry.Drip(time.Second), registry.Timeout},
 		"a blob that is redirected":                       {"/blobs/", testregistry.RedirectLoop(), registry.Redirected},
 		"a blob over plain HTTP, elsewhere":               {"/blobs/", testregistry.RedirectTo("http://elsewhere.example.com"), registry.Redirected},
@@ -275,6 +275,19 @@ func asError(err error) *registry.Error {
 	return e
 }
 
+// Whoever wrote the descriptor is told from who keeps the content.
+func TestASizeThatIsWrongIsTheDescriptors(t *testing.T) {
+	s := newSigned(t, 1)
+	for _, size := range []int64{0, 3, 500} {
+		descriptor := s.hub.PushBlob(t, "team/gw", "text/plain", []byte("content"))
+		descriptor.Size = size
+		session := s.session(t, plain, registry.SessionOptions{})
+		if _, err := session.Blob(t.Context(), descriptor, 1<<10); asError(err) == nil || asError(err).Kind != registry.BadDescriptor {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
+}
+
 func TestADescriptorIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 	s := newSigned(t, 0)
 	session := s.session(t, plain, registry.SessionOptions{})
@@ -283,9 +296,9 @@ func TestADescriptorIsRefusedBeforeAnythingIsFetched(t *testing.T) {
 		want       registry.Kind
 	}{
 		"a gigabyte":          {ocispec.Descriptor{Digest: missing, Size: 1 << 30}, registry.TooLarge},
-		"a negative size":     {ocispec.Descriptor{Digest: missing, Size: -1}, registry.Mismatch},
-		"no digest":           {ocispec.Descriptor{Digest: "md5:aa", Size: 1}, registry.Mismatch},
-		"a path in its place": {ocispec.Descriptor{Digest: "sha256:../../../secret", Size: 1}, registry.Mismatch},
+		"a negative size":     {ocispec.Descriptor{Digest: missing, Size: -1}, registry.BadDescriptor},
+		"no digest":           {ocispec.Descriptor{Digest: "md5:aa", Size: 1}, registry.BadDescriptor},
+		"a path in its place": {ocispec.Descriptor{Digest: "sha256:../../../secret", Size: 1}, registry.BadDescriptor},
 	} {
 		if _, err := session.Blob(t.Context(), row.descriptor, 1<<20); asError(err) == nil || asError(err).Kind != row.want {
 			t.Errorf("%s: got %v, want %s", name, err, row.want)

@@ -262,7 +262,7 @@ func TestABrokenExecutorAdmitsNothing(t *testing.T) {
 	b.gateway(r)
 	b.start()
 	b.reaches(r, all(
-		begins(r, "Verifying: "+b.pinned(digest)+": Executor "+e.Name+": it cannot be decided: "),
+		begins(r, "Verifying: "+b.pinned(digest)+": Executor "+e.Name+": cannot decide: "),
 		condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonVerifying),
 	))
 	edit(b, e, func(e *v1alpha1.Executor) {

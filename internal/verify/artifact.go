@@ -20,8 +20,12 @@ import (
 // of its own. It holds no signature that Gatehouse reads.
 var errNoArtifact = errors.New("not an image manifest")
 
-// readArtifact decodes a manifest. An error other than errNoArtifact says that it
-// reads as none, or in two ways.
+// errContradicted says that a registry calls a manifest something else than the
+// manifest, which its digest proves, says it is.
+var errContradicted = errors.New("another media type is stated for a manifest than it has")
+
+// readArtifact decodes a manifest. An error other than errNoArtifact and
+// errContradicted says that it reads as none, or in two ways.
 func readArtifact(store string, tagged bool, got registry.Manifest, blobs *blobs) (*Artifact, error) {
 	a := &Artifact{Store: store, Tagged: tagged, Digest: got.Digest, Blob: blobs.get}
 	if !readPlain(got, &a.Manifest) {
@@ -70,6 +74,7 @@ func readManifest(got registry.Manifest, into *ocispec.Manifest) error {
 	var shape struct {
 		MediaType string          `json:"mediaType"`
 		Manifests json.RawMessage `json:"manifests"`
+		Config    json.RawMessage `json:"config"`
 	}
 	if strict, err := kjson.UnmarshalStrict(got.Body, &shape, kjson.DisallowDuplicateFields); err != nil {
 		return errors.New("its manifest is not JSON")
@@ -77,10 +82,15 @@ func readManifest(got registry.Manifest, into *ocispec.Manifest) error {
 		return errors.New("its manifest has a key twice")
 	}
 	stated := statedType(got, shape.MediaType)
-	if shape.MediaType != "" && shape.MediaType != stated {
-		return errors.New("its manifest states another media type than the registry does")
-	}
-	if shape.Manifests != nil || (stated != "" && stated != ocispec.MediaTypeImageManifest && stated != dockerManifest) {
+	imageType := stated == "" || stated == ocispec.MediaTypeImageManifest || stated == dockerManifest
+	switch {
+	case shape.MediaType != "" && shape.MediaType != stated:
+		return errContradicted
+	case shape.Manifests != nil:
+		return errNoArtifact
+	case !imageType && shape.MediaType == "" && shape.Config != nil:
+		return errContradicted // it is an image's by its content
+	case !imageType:
 		return errNoArtifact
 	}
 	strict, err := kjson.UnmarshalStrict(got.Body, into, kjson.DisallowDuplicateFields)
@@ -154,16 +164,18 @@ func explained(err error) error {
 	return err
 }
 
-// reasonOf tells what an error of a store means for a verification. Content that
-// is not there, or is not what its descriptor says, is decided: it is no
-// signature. Everything else is not known.
+// reasonOf tells what an error of a store means for a verification. What an honest
+// store could not have turned into a signature either is decided: content that is not
+// there, or that whoever described it described wrongly. Everything else is not known,
+// content of another digest too: it says that the store lies or is damaged, and
+// nothing of what was signed.
 func reasonOf(err error) (Reason, bool) {
 	var e *registry.Error
 	if !errors.As(err, &e) {
 		return ReasonUnreachable, true
 	}
 	switch e.Kind {
-	case registry.NotFound, registry.Mismatch:
+	case registry.NotFound, registry.BadDescriptor:
 		return ReasonMalformed, false
 	case registry.TooLarge:
 		return ReasonTooLarge, true

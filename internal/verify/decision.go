@@ -73,7 +73,7 @@ func (v *verification) unknown() string {
 	for _, verifier := range v.engine.verifiers {
 		undecided := v.shown[verifier.Name()].undecided
 		for _, report := range v.reports { // in the order in which they were looked at
-			if message, ok := undecided[report.Artifact]; ok {
+			if message, ok := undecided[report.Artifact]; ok && !slices.Contains(texts, message) {
 				texts = append(texts, "verifier "+verifier.Name()+": "+message)
 			}
 		}

@@ -63,6 +63,12 @@ func (s *search) trouble(err error, verifiers []Verifier) found {
 	return found{gap: &gap{err.Error(), verifiers, err}}
 }
 
+// contradicted is what it means that a store says of a manifest what the manifest
+// does not: whoever says the truth might show a signature there.
+func (s *search) contradicted(verifiers []Verifier) found {
+	return s.gap("store "+s.store+": "+errContradicted.Error(), verifiers)
+}
+
 // claim reports whether an artifact is to be judged: nobody else does.
 func (s *search) claim(digest image.Digest) bool {
 	s.mu.Lock()
@@ -88,6 +94,9 @@ func (s *search) tagged(ctx context.Context, tag string) found {
 		return found{}
 	}
 	artifact, err := readArtifact(s.store, true, got, s.blobs)
+	if errors.Is(err, errContradicted) {
+		return s.contradicted(verifiers)
+	}
 	if err != nil {
 		return s.refused(got.Digest, tag, verifiers, ReasonMalformed, "tag "+tag+": "+err.Error())
 	}
@@ -265,6 +274,9 @@ func (s *search) recognise(m manifestResult) (found, []Verifier, *Artifact) {
 	artifact, err := readArtifact(s.store, false, m.got, s.blobs)
 	if errors.Is(err, errNoArtifact) {
 		return found{}, nil, nil
+	}
+	if errors.Is(err, errContradicted) {
+		return s.contradicted(s.engine.verifiers), nil, nil
 	}
 	if err != nil {
 		return s.refused(m.digest, "", s.engine.verifiers, ReasonMalformed, err.Error()), nil, nil
