@@ -20,7 +20,9 @@ import (
 
 // The last spec of an Executor that built whole is stored, so that a replica which starts while a broken one stands
 // serves what the others serve. Only the leader writes; every write says by itself what it is about (a name that no two
-// specs share, a UID to delete), so one that has lost the lease without knowing undoes nothing.
+// specs share, a UID to delete), so one that has lost the lease without knowing undoes nothing. What is deleted can be
+// needed by nobody again, however long ago that was decided: an older spec of the same Executor, or one of an Executor that
+// is gone.
 
 // good is a spec that built whole.
 type good struct {
@@ -77,12 +79,14 @@ func (h *history) keep(ctx context.Context, e *executor) error {
 	}
 	wanted := h.revision(e)
 	there := false
-	var old []appsv1.ControllerRevision
+	var old, others []appsv1.ControllerRevision
 	for i := range stored {
 		switch {
 		case stored[i].Name == wanted.Name:
 			there = true
-		case stored[i].Labels[v1alpha1.LabelExecutorUID] != string(e.UID) || stored[i].Revision < e.Generation:
+		case stored[i].Labels[v1alpha1.LabelExecutorUID] != string(e.UID):
+			others = append(others, stored[i])
+		case stored[i].Revision < e.Generation:
 			old = append(old, stored[i])
 		}
 	}
@@ -91,16 +95,37 @@ func (h *history) keep(ctx context.Context, e *executor) error {
 			return fmt.Errorf("store the spec of %s: %w", describeName(e.name()), err)
 		}
 	}
-	return h.delete(ctx, old)
+	if err := h.delete(ctx, old); err != nil {
+		return err
+	}
+	return h.deleteOrphans(ctx, others)
 }
 
-// forget deletes what is stored of an Executor that is gone.
+// forget deletes what is stored of an Executor that is gone, but not what another leader may have stored of one that was
+// created anew since.
 func (h *history) forget(ctx context.Context, name types.NamespacedName) error {
 	stored, err := h.list(ctx, name)
 	if err != nil {
 		return err
 	}
-	return h.delete(ctx, stored)
+	return h.deleteOrphans(ctx, stored)
+}
+
+// deleteOrphans deletes stored specs whose Executor is gone, or has been created anew since. It asks the API server itself:
+// what a cache does not have yet is not gone, and what it still has may be.
+func (h *history) deleteOrphans(ctx context.Context, stored []appsv1.ControllerRevision) error {
+	var gone []appsv1.ControllerRevision
+	for _, s := range stored {
+		namespace, name, _ := strings.Cut(s.Annotations[v1alpha1.AnnotationExecutor], "/")
+		owner, err := get(ctx, h.live, types.NamespacedName{Namespace: namespace, Name: name})
+		if err != nil {
+			return fmt.Errorf("see whether the owner of ControllerRevision %s/%s is gone: %w", s.Namespace, s.Name, err)
+		}
+		if owner == nil || string(owner.UID) != s.Labels[v1alpha1.LabelExecutorUID] {
+			gone = append(gone, s)
+		}
+	}
+	return h.delete(ctx, gone)
 }
 
 func (h *history) delete(ctx context.Context, stored []appsv1.ControllerRevision) error {

@@ -5,11 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
 
 // Several replicas serve the same, one of them writes, and once all is said nobody does: not at rest, not when replicas
@@ -79,6 +82,60 @@ func TestTheNextLeaderSweepsWhatWasLeftBehind(t *testing.T) {
 	reaches(b, again, succeeds(again))
 	b.stored(e)
 	b.stored(again, 1)
+}
+
+// A leader that was paused believes that an Executor is as it was, or gone. It has been created anew, and what another
+// leader has stored of that stays.
+func TestALeaderOfYesterdayDeletesNothingOfToday(t *testing.T) {
+	b := newBench(t)
+	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
+	yesterday := b.executor(byKeys("a.test/*", "keys/a"))
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(yesterday), yesterday); err != nil {
+		t.Fatal(err)
+	}
+	b.delete(yesterday)
+	today := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: yesterday.Name}, Spec: *yesterday.Spec.DeepCopy()}
+	b.create(today)
+	b.start(setup{})
+	reaches(b, today, succeeds(today))
+	b.stored(today, 1)
+
+	cached, err := cache.New(shared.Config, cache.Options{Scheme: scheme(), ByObject: map[client.Object]cache.ByObject{
+		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{b.namespace: {}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addIndexes(t.Context(), cached); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = cached.Start(t.Context()) }()
+	if !cached.WaitForCacheSync(t.Context()) {
+		t.Fatal("the caches were not filled")
+	}
+	c, err := client.New(shared.Config, client.Options{Scheme: scheme(), Cache: &client.CacheOptions{Reader: cached}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &history{client: c, live: b.client, namespace: b.namespace}
+	if err := old.keep(t.Context(), fromCluster(yesterday)); err != nil {
+		t.Fatal(err)
+	}
+	b.stored(today, 1)
+	if err := old.forget(t.Context(), client.ObjectKeyFromObject(yesterday)); err != nil {
+		t.Fatal(err)
+	}
+	b.stored(today, 1)
+	eventually.Succeeds(t, within, func() error {
+		if err := old.forget(t.Context(), client.ObjectKeyFromObject(yesterday)); err != nil {
+			return err
+		}
+		var left appsv1.ControllerRevisionList
+		if err := b.client.List(t.Context(), &left, client.InNamespace(b.namespace)); err != nil || len(left.Items) != 1 {
+			return fmt.Errorf("%d specs are stored, want today's alone: %v", len(left.Items), err)
+		}
+		return nil
+	})
 }
 
 func (b *bench) mark() cluster.Mark {

@@ -3,11 +3,9 @@ package executor
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -60,23 +58,11 @@ func (t *term) Start(ctx context.Context) error {
 	return nil
 }
 
-// sweep deletes stored specs of Executors that are gone, or have been created anew since. It asks the API server itself:
-// what a cache does not have yet is not gone.
+// sweep deletes stored specs of Executors that went while nobody was there to see it.
 func (h *history) sweep(ctx context.Context) error {
 	stored := &appsv1.ControllerRevisionList{}
 	if err := h.client.List(ctx, stored, client.InNamespace(h.namespace), client.HasLabels{v1alpha1.LabelExecutorUID}); err != nil {
 		return fmt.Errorf("list stored specs: %w", err)
 	}
-	var gone []appsv1.ControllerRevision
-	for _, s := range stored.Items {
-		namespace, name, _ := strings.Cut(s.Annotations[v1alpha1.AnnotationExecutor], "/")
-		owner, err := get(ctx, h.live, types.NamespacedName{Namespace: namespace, Name: name})
-		if err != nil {
-			return fmt.Errorf("see whether the owner of ControllerRevision %s/%s is gone: %w", s.Namespace, s.Name, err)
-		}
-		if owner == nil || string(owner.UID) != s.Labels[v1alpha1.LabelExecutorUID] {
-			gone = append(gone, s)
-		}
-	}
-	return h.delete(ctx, gone)
+	return h.deleteOrphans(ctx, stored.Items)
 }
