@@ -176,6 +176,8 @@ func (p *process) once(ctx context.Context) error {
 		defer close(synced)
 		p.ready.synced.Store(mgr.GetCache().WaitForCacheSync(ctx))
 	}()
+	// Only now: what served the queues of the last manager may have moved something after it had ended.
+	p.abandon()
 	err = mgr.Start(ctx)
 	cancel()
 	<-synced

@@ -81,7 +81,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return result, err
 	}
-	return result, r.prune(ctx, release, before)
+	again, err := r.prune(ctx, release, before)
+	if again > 0 {
+		result.RequeueAfter = min(result.RequeueAfter, again)
+	}
+	return result, err
 }
 
 // assessment is what is known of what a spec asks for.

@@ -97,7 +97,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		Watches(&v1alpha1.GatewayProfile{}, r.dependants(indexProfile), builder.WithPredicates(contentChanged)).
 		Watches(&corev1.Secret{}, r.dependants(indexSecret), builder.WithPredicates(r.ownNamespace(), contentChanged)).
 		Watches(&corev1.ConfigMap{}, r.dependants(indexConfigMap), builder.WithPredicates(r.ownNamespace(), contentChanged)).
-		Watches(&appsv1.ControllerRevision{}, revisionHandler(), builder.WithPredicates(deleted)).
+		Watches(&appsv1.ControllerRevision{}, r.revisionHandler(), builder.WithPredicates(comeOrGone)).
 		WatchesRawSource(d.Pool.Completions()).
 		WatchesRawSource(d.Executors.Changes(r.judgedBy)).
 		WithOptions(controller.Options{

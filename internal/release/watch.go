@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,12 +38,8 @@ var contentChanged = predicate.Funcs{
 	},
 }
 
-// deleted passes deletions alone: a revision never changes, but the accepted one is written anew when somebody has
-// deleted it.
-var deleted = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
-}
+// comeOrGone passes all but updates: a revision never changes, but for its owner.
+var comeOrGone = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func (r *reconciler) ownNamespace() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == r.namespace })
@@ -91,15 +88,27 @@ func requestFor(release string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: release}}
 }
 
-// revisionHandler wakes the release that a stored revision is of.
-func revisionHandler() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		release := object.GetLabels()[v1alpha1.LabelRelease]
-		if release == "" {
-			return nil
-		}
-		return []reconcile.Request{requestFor(release)}
-	})
+// revisionHandler wakes the release that a stored revision is of: the accepted one is written anew when somebody has
+// deleted it, and one that nothing needs any more is deleted as soon as the cache shows it.
+func (r *reconciler) revisionHandler() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			name := e.Object.GetLabels()[v1alpha1.LabelRelease]
+			release := &v1alpha1.GatewayRelease{}
+			if err := r.client.Get(ctx, client.ObjectKey{Name: name}, release, client.UnsafeDisableDeepCopy); err != nil {
+				return // its first pass is ahead, or it is gone
+			}
+			if !slices.Contains(named(&release.Status), e.Object.GetName()) {
+				q.Add(requestFor(name))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			if name := e.Object.GetLabels()[v1alpha1.LabelRelease]; name != "" {
+				q.Add(requestFor(name))
+			}
+		},
+	}
 }
 
 // How long a release waits for more news of its fleet after some: gateways that were admitted together report together,
@@ -129,18 +138,31 @@ func (r *reconciler) window(ctx context.Context, name string) *v1alpha1.RolloutS
 }
 
 // gatewayHandler wakes the release of a gateway when the planner would see another gateway than before. One that
-// moves to another release wakes both.
+// moves to another release wakes both, and the one that it came from once more when it has left what it ran of it.
 func (r *reconciler) gatewayHandler() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wakeNamed := func(ctx context.Context, q queue, name string) {
+		q.AddAfter(requestFor(name), burst(r.window(ctx, name)))
+	}
 	wake := func(ctx context.Context, q queue, object client.Object) {
 		if gateway, ok := object.(*v1alpha1.GatewayInstance); ok {
-			name := gateway.Spec.ReleaseRef.Name
-			q.AddAfter(requestFor(name), burst(r.window(ctx, name)))
+			wakeNamed(ctx, q, gateway.Spec.ReleaseRef.Name)
+		}
+	}
+	// One whose record is of another release than it follows keeps that other's revision from being deleted.
+	free := func(ctx context.Context, q queue, gateway *v1alpha1.GatewayInstance) {
+		if name := recordedRelease(gateway); name != "" && name != gateway.Spec.ReleaseRef.Name {
+			wakeNamed(ctx, q, name)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			wake(ctx, q, e.Object)
+			if gateway, ok := e.Object.(*v1alpha1.GatewayInstance); ok {
+				free(ctx, q, gateway)
+			}
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, isGateway := e.ObjectOld.(*v1alpha1.GatewayInstance)
 			now, _ := e.ObjectNew.(*v1alpha1.GatewayInstance)
@@ -153,6 +175,9 @@ func (r *reconciler) gatewayHandler() handler.EventHandler {
 			}
 			if moved || !reflect.DeepEqual(rollout.MemberOf(before), rollout.MemberOf(now)) {
 				wake(ctx, q, now)
+			}
+			if !reflect.DeepEqual(before.Status.Revision, now.Status.Revision) {
+				free(ctx, q, before)
 			}
 		},
 	}
