@@ -15,6 +15,15 @@ const (
 	LabelExecutorUID = "gatehouse.dev/executor-uid"
 	// LabelPodUID is, on an ExecutorPodStatus, the UID of the pod that reports.
 	LabelPodUID = "gatehouse.dev/pod-uid"
+	// LabelApplication and LabelComponent with the values Application and ComponentManager are on every pod that is a
+	// replica of this installation, in Gatehouse's namespace.
+	LabelApplication = "app.kubernetes.io/name"
+	// Application is the value of LabelApplication.
+	Application = "gatehouse"
+	// LabelComponent tells the parts of an installation apart.
+	LabelComponent = "app.kubernetes.io/component"
+	// ComponentManager is the value of LabelComponent on a replica.
+	ComponentManager = "manager"
 	// AnnotationExecutor names, on a ControllerRevision, that Executor: namespace/name, with nothing before the slash for the cluster's kind.
 	AnnotationExecutor = "gatehouse.dev/executor"
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -29,12 +30,23 @@ const tokenSeconds = 24 * 60 * 60
 // account, which must exist, and with nothing else: whoever uses it has exactly
 // the service account's rights.
 func (c *Cluster) TokenFor(ctx context.Context, namespace, serviceAccount string) (string, error) {
+	return c.token(ctx, namespace, serviceAccount, nil)
+}
+
+// TokenOf is TokenFor the service account of a pod, which must exist: the token
+// is bound to the pod, as the one that a kubelet gives it.
+func (c *Cluster) TokenOf(ctx context.Context, pod *corev1.Pod) (string, error) {
+	bound := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	return c.token(ctx, pod.Namespace, pod.Spec.ServiceAccountName, bound)
+}
+
+func (c *Cluster) token(ctx context.Context, namespace, serviceAccount string, bound *authenticationv1.BoundObjectReference) (string, error) {
 	clientset, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
 		return "", err
 	}
 	seconds := int64(tokenSeconds)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds, BoundObjectRef: bound}}
 	answer, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, serviceAccount, request, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("token of service account %s/%s: %w", namespace, serviceAccount, err)
@@ -62,6 +74,10 @@ func (c *Cluster) TokenFor(ctx context.Context, namespace, serviceAccount string
 	if err := os.MkdirAll(users, 0o700); err != nil {
 		return "", err
 	}
-	path := filepath.Join(users, namespace+"."+serviceAccount+".kubeconfig")
+	name := namespace + "." + serviceAccount
+	if bound != nil {
+		name += "." + string(bound.UID)
+	}
+	path := filepath.Join(users, name+".kubeconfig")
 	return path, clientcmd.WriteToFile(*config, path)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,11 +12,16 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
@@ -47,9 +53,24 @@ func TestTheKustomizeBaseAppliesAndItsManagerIsLetRun(t *testing.T) {
 			t.Errorf("%s %s has %d bytes: a client-side apply, which stores it in an annotation, fails beyond %d", object.GetKind(), object.GetName(), len(text), annotationLimit)
 		}
 	}
-	for kind, want := range map[string]int{"CustomResourceDefinition": 6, "Deployment": 1, "ServiceAccount": 1, "Namespace": 1} {
+	for kind, want := range map[string]int{"CustomResourceDefinition": 6, "Deployment": 1, "ServiceAccount": 1, "Namespace": 1, "PodDisruptionBudget": 1} {
 		if kinds[kind] != want {
 			t.Errorf("%d objects of kind %s, want %d", kinds[kind], kind, want)
+		}
+	}
+	for _, resource := range rendered.Resources() {
+		text, err := resource.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		err = product.Client.Patch(t.Context(), object, client.RawPatch(types.ApplyPatchType, text),
+			client.DryRunAll, client.ForceOwnership, client.FieldOwner("kubectl"), client.FieldValidation(metav1.FieldValidationStrict))
+		if err != nil {
+			t.Errorf("kubectl apply --server-side --dry-run=server: %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
 	text, err := rendered.AsYaml()
@@ -67,14 +88,81 @@ func TestTheKustomizeBaseAppliesAndItsManagerIsLetRun(t *testing.T) {
 	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
 		t.Errorf("the namespace enforces the pod security level %q", level)
 	}
+	// Pods that are Ready and run no Gatehouse are not for those who count replicas.
+	defer awayWithTheManager(t)
 	// The node of the test cluster runs no containers: what is shown is that the API server lets the pods be.
+	deployment := &appsv1.Deployment{}
 	eventually.Succeeds(t, fleet.Patience, func() error {
-		deployment := &appsv1.Deployment{}
 		if err := product.Client.Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse"}, deployment); err != nil {
 			return err
 		}
-		if deployment.Status.AvailableReplicas != 1 {
-			return fmt.Errorf("the manager's Deployment has %d available replicas: %s", deployment.Status.AvailableReplicas, asJSON(t, deployment.Status.Conditions))
+		if deployment.Status.AvailableReplicas != 3 {
+			return fmt.Errorf("the manager's Deployment has %d available replicas, want 3: %s", deployment.Status.AvailableReplicas, asJSON(t, deployment.Status.Conditions))
+		}
+		return nil
+	})
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		budget := &policyv1.PodDisruptionBudget{}
+		if err := product.Client.Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse"}, budget); err != nil {
+			return err
+		}
+		if s := budget.Status; s.ExpectedPods != 3 || s.CurrentHealthy != 3 || s.DisruptionsAllowed != 1 {
+			return fmt.Errorf("of 3 replicas the PodDisruptionBudget knows %d, holds %d for healthy and lets %d go", s.ExpectedPods, s.CurrentHealthy, s.DisruptionsAllowed)
+		}
+		return nil
+	})
+	pods := replicaPods(t)
+	if len(pods) != 3 {
+		t.Errorf("%d pods carry the labels by which Gatehouse knows its replicas, want 3", len(pods))
+	}
+	for _, pod := range pods {
+		told := map[string]string{}
+		for _, variable := range pod.Spec.Containers[0].Env {
+			told[variable.Name] = variable.ValueFrom.FieldRef.FieldPath
+		}
+		if want := map[string]string{"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_UID": "metadata.uid"}; !maps.Equal(told, want) {
+			t.Errorf("the replica is told %v, want %v", told, want)
+		}
+	}
+	// An upgrade takes no replica away before another serves, and one that is asked to stop has the time it needs.
+	if rolling := deployment.Spec.Strategy.RollingUpdate; rolling == nil || rolling.MaxUnavailable.IntValue() != 0 || rolling.MaxSurge.IntValue() != 1 {
+		t.Errorf("the manager is upgraded by %s", asJSON(t, deployment.Spec.Strategy))
+	}
+	var spread []string
+	for _, constraint := range deployment.Spec.Template.Spec.TopologySpreadConstraints {
+		if constraint.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			t.Errorf("with fewer of %s than replicas, some wait for ever", constraint.TopologyKey)
+		}
+		spread = append(spread, constraint.TopologyKey)
+	}
+	if want := []string{corev1.LabelHostname, corev1.LabelTopologyZone}; !slices.Equal(spread, want) {
+		t.Errorf("replicas are spread over %v, want %v", spread, want)
+	}
+}
+
+// replicaPods are the pods that Gatehouse takes for its replicas.
+func replicaPods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	pods := &corev1.PodList{}
+	err := product.Client.List(t.Context(), pods, client.InNamespace(fleet.Namespace), client.MatchingLabels{
+		v1alpha1.LabelApplication: v1alpha1.Application, v1alpha1.LabelComponent: v1alpha1.ComponentManager,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// awayWithTheManager deletes the manager's Deployment, and returns when its pods are gone.
+func awayWithTheManager(t *testing.T) {
+	t.Helper()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, Name: "gatehouse"}}
+	if err := client.IgnoreNotFound(product.Client.Delete(t.Context(), deployment)); err != nil {
+		t.Error(err)
+	}
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		if pods := replicaPods(t); len(pods) > 0 {
+			return fmt.Errorf("%d pods of the manager are still there", len(pods))
 		}
 		return nil
 	})
