@@ -22,7 +22,7 @@ func (c *Cluster) Namespace(t testing.TB, prefix string) string {
 		t.Fatalf("namespace %s-…: %v", prefix, err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := client.IgnoreNotFound(c.Client.Delete(ctx, ns)); err != nil {
 			t.Errorf("namespace %s: %v", ns.Name, err)

@@ -56,7 +56,7 @@ func (a adverse) begin(t *testing.T, l *lane, leader *replica) (end func()) {
 	over := a.strike(&a)
 	return func() {
 		over()
-		l.rests(t)
+		l.rests(t, stillness)
 	}
 }
 
@@ -158,8 +158,9 @@ func (a *adverse) lateStatusWrites() (end func()) {
 }
 
 // leaderPaused stops the leader in its tracks when it sends a write, ends its lease, and lets it go on when another leads
-// and has been at work for a while. It works on beside that one until it has tried to renew for long enough. The write, and what it has sent besides, arrives then: decided by one who led, and late. In every
-// other run no pod becomes ready meanwhile, and the heir finds the fleet as the leader has left it.
+// and has been at work for a while. It works on beside that one until it has tried to renew for long enough. The write,
+// and what it has sent besides, arrives then: decided by one who led, and late. In every other run no pod becomes ready
+// meanwhile, and the heir finds the fleet as the leader has left it.
 func (a *adverse) leaderPaused() (end func()) {
 	ctx, cancel := context.WithCancel(a.t.Context())
 	frozen, halt := a.random.IntN(2) == 0, a.leader.proxy.HaltBefore

@@ -183,8 +183,11 @@ func (l *lane) led(ctx context.Context, old *replica, lasting time.Duration) {
 // it starts over after a conflict.
 const stillness = 400 * time.Millisecond
 
+// certainty is the same for the end that all other ends are held to: longer than a manager ever has to wait for its turn.
+const certainty = 2 * time.Second
+
 // rests waits until no write of a manager's is under way, and none has been sent for a while.
-func (l *lane) rests(t *testing.T) {
+func (l *lane) rests(t *testing.T, lasting time.Duration) {
 	t.Helper()
 	last, since := -1, time.Now()
 	eventually.Succeeds(t, l.patience, func() error {
@@ -196,7 +199,7 @@ func (l *lane) rests(t *testing.T) {
 		if begun != last || pending > 0 {
 			last, since = begun, time.Now()
 		}
-		if quiet := time.Since(since); quiet < stillness {
+		if quiet := time.Since(since); quiet < lasting {
 			return fmt.Errorf("the managers have sent nothing for %s only; %d writes are under way", quiet, pending)
 		}
 		return nil

@@ -212,7 +212,7 @@ func (e *edits) pause(t *testing.T) {
 		return nil
 	})
 	e.converged(t)
-	e.lane.rests(t)
+	e.lane.rests(t, stillness)
 	refused, err := e.tooLate(t, old, first, last, at)
 	if err != nil {
 		t.Error(err)

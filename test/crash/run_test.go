@@ -104,7 +104,7 @@ func (l *lane) play(t *testing.T, s scenario, d disturbance, want *outcome) outc
 		r.found(t)
 		eventually.Succeeds(t, patience, func() error { return all("v1")(t, r) })
 	}
-	l.rests(t)
+	l.rests(t, stillness)
 	began := map[*replica]int{}
 	for _, m := range l.managers {
 		began[m] = len(m.proxy.Writes())
@@ -116,11 +116,15 @@ func (l *lane) play(t *testing.T, s scenario, d disturbance, want *outcome) outc
 	}
 	s.story(t, r)
 	eventually.Succeeds(t, l.patience, func() error { return s.end(t, r) })
-	l.rests(t)
+	if want == nil {
+		l.rests(t, certainty)
+	} else {
+		l.rests(t, stillness)
+	}
 	end()
 
 	out := outcome{killed: leader.proxy.Killed(), halted: leader.proxy.Halted()}
-	eventually.Succeeds(t, patience/4, func() error {
+	eventually.Succeeds(t, patience, func() error {
 		out.state = r.stored(t)
 		if want == nil {
 			return nil

@@ -151,7 +151,7 @@ func (f *Fleet) Make(tb testing.TB, object client.Object) {
 
 // remove takes the cluster-wide objects away; the gateways go with their namespaces.
 func (f *Fleet) remove(tb testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for _, namespace := range f.Namespaces {
 		if err := f.Client.DeleteAllOf(ctx, &v1alpha1.GatewayInstance{}, client.InNamespace(namespace)); client.IgnoreNotFound(err) != nil {
