@@ -75,7 +75,8 @@ generate: bin/controller-gen ## write the CRDs, the roles and the deep copies an
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (30s)
+fuzz: bin/devcluster ## try every property with new chances, and run every fuzz target for FUZZTIME (30s)
+	go test $$(grep -rl --include=chance_test.go rapid internal | xargs -n1 dirname | sed 's|^|./|') -rapid.seed=0
 	@grep -rl --include='*_test.go' '^func Fuzz' internal | while read -r file; do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
 	    echo "$$target in $$(dirname $$file)"; \
