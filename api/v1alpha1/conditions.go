@@ -58,6 +58,9 @@ const (
 	ReasonUnreadable      = "Unreadable"
 	ReasonNotCompiled     = "NotCompiled"
 	ReasonEqualScope      = "EqualScope"
+	ReasonNotReported     = "NotReported"
+	ReasonTrustDiffers    = "TrustDiffers"
+	ReasonNoReplica       = "NoReplica"
 
 	// Of a gateway.
 	ReasonReleaseNotFound     = "ReleaseNotFound"
