@@ -221,6 +221,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Namespace:  p.config.Namespace,
 		Resync:     p.config.Resync,
 		Workers:    8,
+		Reads:      float64(p.config.QPS) / 2,
 		Passes:     passes,
 		Registerer: collected,
 	}); err != nil {

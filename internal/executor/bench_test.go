@@ -137,7 +137,7 @@ func (b *bench) start(s setup) *replica {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	if err := Setup(ctx, mgr, Dependencies{
 		Client: mgr.GetClient(), Reader: reader, Recorder: mgr.GetEventRecorder("gatehouse"), Clock: s.clock, Live: r.live, Board: NewBoard(),
-		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4,
+		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4, Reads: 100,
 		Passes: outcome.NewMetrics(r.collect), Registerer: r.collect,
 	}); err != nil {
 		b.Fatal(err)

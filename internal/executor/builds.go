@@ -171,7 +171,7 @@ type built struct {
 // build reads what a spec names and compiles it, if that differs from what it was compiled from before.
 func (r *reconciler) build(ctx context.Context, e *executor, one *build, spec *v1alpha1.ExecutorSpec, used map[string]*compilation) built {
 	namespace := e.materialNamespace(r.namespace)
-	b := built{known: r.reader.read(ctx, namespace, spec, one.known)}
+	b := built{known: r.reader.read(ctx, e.Namespace, namespace, spec, one.known)}
 	material := Material{}
 	var unread, kept []string
 	now := r.clock.Now()

@@ -12,8 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 )
 
-// controllerName is how the controller is called in metrics, events and logs.
-const controllerName = "executor"
+// How the two controllers are called in metrics, events and logs. They differ in what they work on alone: the cluster's
+// Executors never wait for those of tenants.
+const (
+	controllerName = "executor"
+	tenantsName    = "namespacedexecutor"
+)
 
 // reconciler serves Executors from this replica, whether it leads or not.
 type reconciler struct {
@@ -29,6 +33,7 @@ type reconciler struct {
 	builds    *builds
 	metrics   *metrics
 	finisher  *outcome.Finisher
+	queues    queues
 	leads     atomic.Bool
 }
 

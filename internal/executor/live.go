@@ -2,7 +2,6 @@ package executor
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,16 +60,18 @@ type Live struct {
 
 	mu          sync.Mutex // of those who change it
 	served      map[types.NamespacedName]*Served
-	attempted   map[types.NamespacedName]struct{} // before the initial list is known
-	outstanding map[types.NamespacedName]struct{} // of the initial list; nil before it is known
+	initial     initial
 	subscribers []subscriber
 }
 
 // snapshot is the live set at one moment.
 type snapshot struct {
-	ready bool
 	// tables holds the Executors of each namespace by scope; the cluster's are under the empty name.
 	tables map[string]table
+	// awaited are the namespaces of which not every Executor of the initial list has been attempted. It tells nothing
+	// before listed, which is zero until there is that list.
+	awaited map[string]struct{}
+	listed  time.Time
 }
 
 // table finds Executors by scope: all that have exactly this one, sorted by name.
@@ -78,47 +79,9 @@ type table map[Scope][]*Served
 
 // NewLive makes an empty set, which is not ready until its initial list has been attempted.
 func NewLive(clock clock.PassiveClock) *Live {
-	l := &Live{clock: clock, served: map[types.NamespacedName]*Served{}, attempted: map[types.NamespacedName]struct{}{}}
+	l := &Live{clock: clock, served: map[types.NamespacedName]*Served{}, initial: newInitial()}
 	l.current.Store(&snapshot{tables: map[string]table{}})
 	return l
-}
-
-// Expect says which Executors there are: until each of them has been put or removed the set is not ready, and nothing is
-// ever unmatched.
-func (l *Live) Expect(names []types.NamespacedName) {
-	l.mu.Lock()
-	l.outstanding = map[types.NamespacedName]struct{}{}
-	for _, name := range names {
-		if _, done := l.attempted[name]; !done {
-			l.outstanding[name] = struct{}{}
-		}
-	}
-	l.attempted = nil
-	woken := l.settle()
-	l.mu.Unlock()
-	woken()
-}
-
-// Ready reports whether every Executor of the initial list has been attempted, and if not, what is awaited.
-func (l *Live) Ready() (bool, string) {
-	if l.current.Load().ready {
-		return true, ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.outstanding == nil {
-		return false, "not listed yet"
-	}
-	names := make([]string, 0, len(l.outstanding))
-	for name := range l.outstanding {
-		names = append(names, describeName(name))
-	}
-	slices.Sort(names)
-	const shown = 10
-	if len(names) > shown {
-		names = append(names[:shown:shown], fmt.Sprintf("and %d more", len(names)-shown))
-	}
-	return false, "not compiled yet: " + strings.Join(names, ", ")
 }
 
 // Put serves s from now on, in place of what was served under its name.
@@ -182,30 +145,11 @@ func union(before, now *Served) []Scope {
 	return slices.Compact(all)
 }
 
-// attempt takes in that an Executor has been tried once.
-func (l *Live) attempt(name types.NamespacedName) (woken func()) {
-	if l.attempted != nil {
-		l.attempted[name] = struct{}{}
-		return func() {}
-	}
-	delete(l.outstanding, name)
-	return l.settle()
-}
-
-// settle makes the set ready once nothing is outstanding. That concerns everybody who was told that it was not.
-func (l *Live) settle() (woken func()) {
-	now := l.current.Load()
-	if now.ready || len(l.outstanding) > 0 {
-		return func() {}
-	}
-	l.current.Store(&snapshot{ready: true, tables: now.tables})
-	return l.announce(Change{Scopes: []Scope{{kind: everything}}})
-}
-
 // swap makes the table of a namespace anew and the set with it.
 func (l *Live) swap(namespace string) {
 	now := l.current.Load()
-	next := &snapshot{ready: now.ready, tables: maps.Clone(now.tables)}
+	next := *now
+	next.tables = maps.Clone(now.tables)
 	t := table{}
 	for name, s := range l.served {
 		if name.Namespace != namespace {
@@ -221,12 +165,12 @@ func (l *Live) swap(namespace string) {
 	if next.tables[namespace] = t; len(t) == 0 {
 		delete(next.tables, namespace)
 	}
-	l.current.Store(next)
+	l.current.Store(&next)
 }
 
 // Change is a change of what is served.
 type Change struct {
-	// Name is the Executor's; empty if the set has become ready.
+	// Name is the Executor's; without a name, all of the namespace, or of the cluster, have been attempted by now.
 	Name types.NamespacedName
 	// Scopes are those before and after.
 	Scopes []Scope

@@ -120,14 +120,14 @@ func TestNothingIsUnmatchedBeforeTheInitialListIsAttempted(t *testing.T) {
 				}
 				switch step {
 				case "list":
-					live.Expect([]types.NamespacedName{named("a"), named("ns/b")})
-					if _, awaited := live.Ready(); i == 0 && awaited != "not compiled yet: Executor a, NamespacedExecutor ns/b" {
+					live.Expect([]types.NamespacedName{named("a"), named("b")})
+					if _, awaited := live.Ready(); i == 0 && awaited != "not compiled yet: Executor a, Executor b" {
 						t.Errorf("awaited: %s", awaited)
 					}
 				case "a":
 					live.Put(serve(t, "a", "b.test/*").unbuilt())
 				case "b":
-					live.Remove(named("ns/b"))
+					live.Remove(named("b"))
 				}
 			}
 			if ok, awaited := live.Ready(); !ok {

@@ -15,7 +15,7 @@ import (
 type State int
 
 const (
-	// NotReady: not every Executor has been attempted since the start, so nobody can tell.
+	// NotReady: not every Executor that may judge it has been attempted since the start, so nobody can tell.
 	NotReady State = iota
 	// Unmatched: no Executor has the image in scope.
 	Unmatched
@@ -56,7 +56,7 @@ func (l *Live) Match(ref image.Reference, namespace string) Match {
 		m.Enforced = append(m.Enforced[:len(m.Enforced):len(m.Enforced)], tenant.Enforced...)
 		m.Audited = append(m.Audited[:len(m.Audited):len(m.Audited)], tenant.Audited...)
 	}
-	return l.settled(now, m)
+	return l.settled(m, now.attempted("") && (namespace == "" || now.attempted(namespace)))
 }
 
 // MatchOwn says who judges an image by a namespace's own Executors alone. It is for those whose images the cluster's
@@ -65,7 +65,7 @@ func (l *Live) MatchOwn(ref image.Reference, namespace string) Match {
 	now := l.current.Load()
 	m := Match{State: Unmatched}
 	m.add(now.tables[namespace], ref)
-	return l.settled(now, m)
+	return l.settled(m, now.attempted(namespace))
 }
 
 // HasOwn says whether a namespace has Executors of its own: Unmatched if it has none, Matched if it has any, whatever
@@ -73,7 +73,7 @@ func (l *Live) MatchOwn(ref image.Reference, namespace string) Match {
 func (l *Live) HasOwn(namespace string) State {
 	now := l.current.Load()
 	switch {
-	case !now.ready:
+	case !now.attempted(namespace):
 		return NotReady
 	case len(now.tables[namespace]) > 0:
 		return Matched
@@ -82,11 +82,11 @@ func (l *Live) HasOwn(namespace string) State {
 	}
 }
 
-// settled completes a match in which all who judge have been found.
-func (l *Live) settled(now *snapshot, m Match) Match {
+// settled completes a match in which all who judge have been found, if ready says that they are all.
+func (l *Live) settled(m Match, ready bool) Match {
 	m.Enforced, m.Audited = l.unexpired(m.Enforced), l.unexpired(m.Audited)
 	switch {
-	case !now.ready:
+	case !ready:
 		m.State = NotReady
 	case len(m.Enforced) > 0:
 		m.State = Matched

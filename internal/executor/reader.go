@@ -36,12 +36,14 @@ type known struct {
 // reader reads Secrets and ConfigMaps from the API server itself: what a cache holds may be out of date without saying
 // so, and a key that was taken away must not stay trusted for that.
 type reader struct {
-	live  client.Reader
-	clock clock.PassiveClock
+	live   client.Reader
+	clock  clock.PassiveClock
+	shares *shares
 }
 
-// read asks for everything that a spec names. What cannot be read stays as it was remembered, since when is noted.
-func (r *reader) read(ctx context.Context, namespace string, spec *v1alpha1.ExecutorSpec, remembered map[Ref]known) map[Ref]known {
+// read asks for everything that a spec names, once each; for the Executor of a tenant as the tenant's share allows. What
+// cannot be read stays as it was remembered, since when is noted.
+func (r *reader) read(ctx context.Context, tenant, namespace string, spec *v1alpha1.ExecutorSpec, remembered map[Ref]known) map[Ref]known {
 	wanted := map[Ref][]string{}
 	for _, key := range references(spec) {
 		wanted[key.Ref] = append(wanted[key.Ref], key.key)
@@ -54,6 +56,7 @@ func (r *reader) read(ctx context.Context, namespace string, spec *v1alpha1.Exec
 		slots <- struct{}{}
 		readers.Go(func() {
 			defer func() { <-slots }()
+			_ = r.shares.wait(ctx, tenant) // it fails when ctx has ended, and then what follows does
 			answer := r.one(ctx, namespace, ref, keys, remembered[ref])
 			mu.Lock()
 			defer mu.Unlock()

@@ -42,15 +42,17 @@ type Dependencies struct {
 	Namespace string
 	// Resync is within what time every Executor is passed over again.
 	Resync time.Duration
-	// Workers is how many Executors are passed over at a time.
+	// Workers is how many Executors are passed over at a time: of the cluster's, and of all namespaces' as many again.
 	Workers int
+	// Reads is how many Secrets and ConfigMaps are read per second for the Executors of all namespaces together.
+	Reads float64
 	// Passes counts the passes of all controllers.
 	Passes *outcome.Metrics
 	// Registerer gets the controller's own metrics.
 	Registerer prometheus.Registerer
 }
 
-// Setup adds the controller, its indexes and its watches to a manager. It runs on every replica; what only one may
+// Setup adds the controllers, their indexes and their watches to a manager. They run on every replica; what only one may
 // write is written by the leader.
 func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -64,7 +66,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		live:      d.Live,
 		board:     d.Board,
 		tools:     d.Tools,
-		reader:    &reader{live: d.Reader, clock: d.Clock},
+		reader:    &reader{live: d.Reader, clock: d.Clock, shares: newShares(d.Reads)},
 		history:   &history{client: d.Client, live: d.Reader, namespace: d.Namespace},
 		builds:    newBuilds(),
 		metrics:   newMetrics(d.Registerer),
@@ -78,37 +80,59 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 			Resync:     d.Resync,
 		},
 	}
-	everyReplica := false
-	term := &term{reconciler: r}
-	err := builder.ControllerManagedBy(mgr).
-		Named(controllerName).
-		Watches(&v1alpha1.Executor{}, r.executorHandler(), builder.WithPredicates(wake.Asked)).
-		Watches(&v1alpha1.NamespacedExecutor{}, r.executorHandler(), builder.WithPredicates(wake.Asked)).
-		Watches(&corev1.Secret{}, r.materialHandler(Secret), builder.WithPredicates(dataChanged)).
-		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap), builder.WithPredicates(dataChanged)).
-		WatchesRawSource(term.source()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: d.Workers,
-			NeedLeaderElection:      &everyReplica,
-			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
-		}).
+	for _, add := range []func(manager.Manager, int) error{r.addCluster, r.addTenants} {
+		if err := add(mgr, d.Workers); err != nil {
+			return fmt.Errorf("set up the %s controller: %w", controllerName, err)
+		}
+	}
+	for _, runnable := range []manager.Runnable{term{r}, roll{r}} {
+		if err := mgr.Add(runnable); err != nil {
+			return fmt.Errorf("set up the %s controller: %w", controllerName, err)
+		}
+	}
+	return nil
+}
+
+// addCluster adds the controller of the cluster's Executors.
+func (r *reconciler) addCluster(mgr manager.Manager, workers int) error {
+	return r.controlledBy(mgr, controllerName, &v1alpha1.Executor{}, false).
+		WatchesRawSource(r.queues.source(&r.queues.cluster)).
+		WithOptions(options(workers)).
+		Complete(outcome.Traced(controllerName, r))
+}
+
+// addTenants adds the controller of the Executors of namespaces. Each namespace gets a quarter of the workers at most.
+func (r *reconciler) addTenants(mgr manager.Manager, workers int) error {
+	shared := options(workers)
+	shared.NewQueue = newFairQueue(max(1, workers/4))
+	return r.controlledBy(mgr, tenantsName, &v1alpha1.NamespacedExecutor{}, true).
+		WatchesRawSource(r.queues.source(&r.queues.tenants)).
+		WithOptions(shared).
+		Complete(outcome.Traced(tenantsName, r))
+}
+
+func (r *reconciler) controlledBy(mgr manager.Manager, name string, kind client.Object, tenants bool) *builder.Builder {
+	return builder.ControllerManagedBy(mgr).
+		Named(name).
+		Watches(kind, r.executorHandler(), builder.WithPredicates(wake.Asked)).
+		Watches(&corev1.Secret{}, r.materialHandler(Secret, tenants), builder.WithPredicates(dataChanged)).
+		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap, tenants), builder.WithPredicates(dataChanged)).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
 			logger := r.log
 			if request != nil {
 				logger = logger.WithValues("executor", describeName(request.NamespacedName))
 			}
 			return logger
-		}).
-		Complete(outcome.Traced(controllerName, r))
-	if err != nil {
-		return fmt.Errorf("set up the %s controller: %w", controllerName, err)
+		})
+}
+
+func options(workers int) controller.Options {
+	everyReplica := false
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		NeedLeaderElection:      &everyReplica,
+		RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
 	}
-	for _, runnable := range []manager.Runnable{term, roll{r}} {
-		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("set up the %s controller: %w", controllerName, err)
-		}
-	}
-	return nil
 }
 
 // roll takes down the initial list, without which nothing is ever called unmatched. It runs on every replica.

@@ -3,51 +3,28 @@ package executor
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // term is the time in which this process leads: it writes the status of Executors and stores their good specs.
-type term struct {
-	*reconciler
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
-}
+type term struct{ *reconciler }
 
 // NeedLeaderElection is true: it starts when the process is elected.
-func (t *term) NeedLeaderElection() bool { return true }
-
-// source lets the controller be woken. Before it watches there is no need to: every first pass lies ahead.
-func (t *term) source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.queue = queue
-		return nil
-	})
-}
+func (t term) NeedLeaderElection() bool { return true }
 
 // Start passes over every Executor as the leader, and sweeps stored specs whose Executor is gone. What it cannot do now
 // is done with the next resync, or by the next leader.
-func (t *term) Start(ctx context.Context) error {
+func (t term) Start(ctx context.Context) error {
 	t.leads.Store(true)
 	defer t.leads.Store(false)
 	names, err := listAll(ctx, t.client)
 	if err == nil {
-		t.mu.Lock()
-		queue := t.queue
-		t.mu.Unlock()
-		for _, request := range requests(names) {
-			if queue != nil {
-				queue.Add(request)
-			}
+		for _, name := range names {
+			t.queues.add(name)
 		}
 		err = t.history.sweep(ctx)
 	}

@@ -34,26 +34,24 @@ var dataChanged = predicate.Funcs{
 	},
 }
 
-// materialHandler wakes the Executors that use a Secret or a ConfigMap: by what their specs name, and by what their
-// builds were made of.
-func (r *reconciler) materialHandler(kind RefKind) handler.EventHandler {
+// materialHandler wakes the Executors that use a Secret or a ConfigMap, the cluster's or those of its namespace: by what
+// their specs name, and by what their builds were made of.
+func (r *reconciler) materialHandler(kind RefKind, tenants bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, object client.Object) []reconcile.Request {
 		ref := Ref{kind, object.GetName()}
-		namespaces := []string{object.GetNamespace()}
-		if object.GetNamespace() == r.namespace {
-			namespaces = append(namespaces, "")
-		}
-		var woken []reconcile.Request
-		for _, namespace := range namespaces {
-			names, err := indexed(ctx, r.client, namespace, indexRefs, ref.indexKey())
-			if err != nil {
-				// A read from the cache fails only before it is filled; then every Executor has its first pass ahead.
-				log.FromContext(ctx).Error(err, "cannot find the Executors that a change concerns", "object", object.GetName())
+		namespace := object.GetNamespace()
+		if !tenants {
+			if namespace != r.namespace {
+				return nil
 			}
-			woken = append(woken, requests(names)...)
-			woken = append(woken, requests(r.builds.users(namespace, ref))...)
+			namespace = ""
 		}
-		return woken
+		names, err := indexed(ctx, r.client, namespace, indexRefs, ref.indexKey())
+		if err != nil {
+			// A read from the cache fails only before it is filled; then every Executor has its first pass ahead.
+			log.FromContext(ctx).Error(err, "cannot find the Executors that a change concerns", "object", object.GetName())
+		}
+		return append(requests(names), requests(r.builds.users(namespace, ref))...)
 	})
 }
 

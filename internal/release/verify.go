@@ -97,7 +97,7 @@ func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease
 	switch match.State {
 	case executor.Matched:
 	case executor.NotReady:
-		_, awaited := r.executors.Ready()
+		_, awaited := r.executors.Attempted("")
 		return verdict{standing: unknown, message: subject.String() + ": " + awaited}
 	default:
 		return unmatched(required(release), match.State, subject)
