@@ -138,7 +138,9 @@ func TestATenantLetsGatehouseReadASecret(t *testing.T) {
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: gatehouse-reads-keys, namespace: %[1]s}
-rules: [{apiGroups: [""], resources: [secrets], resourceNames: [keys], verbs: [get]}]
+rules:
+- {apiGroups: [""], resources: [secrets], resourceNames: [keys], verbs: [get]}
+- {apiGroups: [gatehouse.dev], resources: [namespacedexecutors], verbs: [get]} # which it has everywhere
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

@@ -320,7 +320,7 @@ func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
 			func(c *court) {
 				own := &v1alpha1.NamespacedExecutor{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: c.tenant}}
 				edit(c.world, own, func(e *v1alpha1.NamespacedExecutor) { inline(e, string(c.key.PublicPEM())) })
-			}, "cannot be decided",
+			}, "cannot decide",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
