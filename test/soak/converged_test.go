@@ -35,6 +35,9 @@ func (w *world) converged(ctx context.Context) error {
 			return fmt.Errorf("gateway %s/%s: %w", g.Namespace, g.Name, err)
 		}
 	}
+	if err := w.history(ctx, s); err != nil {
+		return err
+	}
 	owned, err := w.owned(ctx)
 	if err != nil {
 		return err

@@ -9,6 +9,6 @@
 // What everything should have come to is computed here from the specs, by rules of the test's own; nothing of the
 // product is asked.
 //
-// `make soak` is an hour of it; SOAK=2m chooses another length. What is left to chance is the seed's: GATEHOUSE_SEED repeats
-// the edits and the weather of a run.
+// `make soak` is an hour of it, and `make test` two minutes; SOAK=20m chooses another length. What is left to chance is
+// the seed's: GATEHOUSE_SEED repeats the edits and the weather of a run.
 package soak
