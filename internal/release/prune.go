@@ -27,27 +27,27 @@ const (
 // gateway has recorded, of the fleet or on its way to another release. It returns in what time to look again, zero
 // being not before something happens.
 //
-// What is deleted cannot be recorded by a gateway afterwards, however late its caches and its writes are. A gateway
-// records what a status of the release has given it, and three things keep apart what any status ever gave and what is
-// deleted. A pass that changes what status names deletes nothing: the next one begins when the cache shows that status,
-// and then no pass over a gateway begins from the one before. A gateway that has been told to take something and has not
-// recorded it holds everything back (awaited); once it has recorded, a write from an older view is a conflict. And all
-// that is asked here of a cache is whether it is worth while to ask the API server, which decides.
+// What is deleted is not to be recorded by a gateway afterwards, however late its caches and its writes are. A pass that
+// changes what status names deletes nothing: the next one begins when the cache shows that status, and then no pass over a
+// gateway begins from the one before. A gateway that was given something and has not recorded it holds everything back
+// (awaited); once it has recorded, a write from an older view is a conflict. And all that a cache is asked here is whether
+// it is worth while to ask the API server, which decides. Only one that is barred is not waited for, since that may last
+// for ever: should it be let in at that moment and take what was stable long ago, it lacks its revision until the window
+// gives it the next.
 func (r *reconciler) prune(ctx context.Context, release *v1alpha1.GatewayRelease, before v1alpha1.GatewayReleaseStatus) (time.Duration, error) {
 	history, err := r.history(ctx, release.Name)
 	if err != nil || len(history) <= historyLimit(release) {
 		return 0, err
 	}
-	recorded, following := &v1alpha1.GatewayInstanceList{}, &v1alpha1.GatewayInstanceList{}
-	for index, list := range map[string]*v1alpha1.GatewayInstanceList{indexRecorded: recorded, indexFollows: following} {
-		if err := r.client.List(ctx, list, client.MatchingFields{index: release.Name}, client.UnsafeDisableDeepCopy); err != nil {
-			return 0, fmt.Errorf("list the gateways that %s finds of release %s: %w", index, release.Name, err)
-		}
+	recorded, err := r.gateways(ctx, indexRecorded, release.Name)
+	if err != nil || len(superfluous(release, history, recorded)) == 0 {
+		return 0, err
 	}
-	switch {
-	case len(superfluous(release, history, recorded.Items)) == 0 || awaited(release, following.Items):
-		return 0, nil // what changes that wakes the release
-	case !slices.Equal(named(&before), named(&release.Status)):
+	following, err := r.gateways(ctx, indexFollows, release.Name)
+	if err != nil || awaited(release, following) {
+		return 0, err // who is awaited wakes the release
+	}
+	if !slices.Equal(named(&before), named(&release.Status)) {
 		return leastBehindRetry, nil
 	}
 	unneeded, changed, err := r.unneeded(ctx, release)

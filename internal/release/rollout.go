@@ -23,13 +23,13 @@ type standings struct {
 // rollout settings as they are written now, and the fleet as the cache has it.
 func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelease, may standings) (time.Time, error) {
 	seen := r.fleetVersion() // before the list, so that the list is of that version or a later one
-	gateways := &v1alpha1.GatewayInstanceList{}
-	if err := r.client.List(ctx, gateways, client.MatchingFields{indexFollows: release.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return time.Time{}, fmt.Errorf("list the gateways of release %s: %w", release.Name, err)
+	gateways, err := r.gateways(ctx, indexFollows, release.Name)
+	if err != nil {
+		return time.Time{}, err
 	}
-	fleet := make([]rollout.Member, len(gateways.Items))
-	for i := range gateways.Items {
-		fleet[i] = rollout.MemberOf(&gateways.Items[i])
+	fleet := make([]rollout.Member, len(gateways))
+	for i := range gateways {
+		fleet[i] = rollout.MemberOf(&gateways[i])
 	}
 	plan := rollout.Next(rollout.Input{
 		Release:      release.Name,
@@ -46,4 +46,13 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 	})
 	release.Status.Rollout = &plan.Status
 	return plan.WakeAt, nil
+}
+
+// gateways are those that an index finds of a release, as the cache has them. They are not to be modified.
+func (r *reconciler) gateways(ctx context.Context, index, release string) ([]v1alpha1.GatewayInstance, error) {
+	list := &v1alpha1.GatewayInstanceList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{index: release}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the gateways of release %s: %w", release, err)
+	}
+	return list.Items, nil
 }
