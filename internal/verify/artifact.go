@@ -14,6 +14,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 // errNoArtifact says that a manifest is no image manifest: an index, or a format
@@ -47,7 +48,7 @@ func readPlain(got registry.Manifest, into *ocispec.Manifest) bool {
 		ocispec.Manifest
 		Manifests json.RawMessage `json:"manifests"`
 	}
-	if !PlainJSON(got.Body, plainDepth) || kjson.UnmarshalCaseSensitivePreserveInts(got.Body, &read) != nil {
+	if !strictjson.Plain(got.Body, maxDepth) || kjson.UnmarshalCaseSensitivePreserveInts(got.Body, &read) != nil {
 		return false
 	}
 	stated := statedType(got, read.MediaType)
@@ -104,6 +105,9 @@ func readManifest(got registry.Manifest, into *ocispec.Manifest) error {
 	}
 	return nil
 }
+
+// maxDepth bounds how deep a manifest that is plain is nested.
+const maxDepth = 32
 
 const dockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 // Bounds of a bundle.
@@ -46,7 +47,7 @@ func readBundle(content []byte, subject image.Pinned) (*entity, *verify.Finding)
 	var stated struct {
 		MediaType string `json:"mediaType"`
 	}
-	if err := decode(content, &stated); err != nil {
+	if err := strictjson.Decode(content, maxDepth, &stated); err != nil {
 		return refuse(verify.ReasonMalformed, "its bundle cannot be read: "+err.Error())
 	}
 	if stated.MediaType != typesBundle+".v0.3+json" && stated.MediaType != typesBundle+"+json;version=0.3" {

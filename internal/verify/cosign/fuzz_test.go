@@ -36,15 +36,6 @@ func FuzzPayload(f *testing.F) {
 	f.Add([]byte(`[{"a":[1,"b",null,true]}]`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		judged(t, verifier, signing.Tagged(image.DigestOf(manifest), &signing.Signature{Payload: content, Annotations: made.Annotations}))
-		// A glance accepts nothing that the thorough reader refuses.
-		if verify.PlainJSON(content, maxDepth) && readThoroughly(content) != nil {
-			t.Errorf("%q is not plain: %v", content, readThoroughly(content))
-		}
-		// Two readers agree on what is not refused.
-		var loose, exact any
-		if unambiguous(content) == nil && json.Unmarshal(content, &loose) == nil && decode(content, &exact) != nil {
-			t.Errorf("%q reads in two ways", content)
-		}
 	})
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
+// maxDepth bounds how deep JSON may be nested.
+const maxDepth = 64
+
 // maxQuoted bounds what is repeated of a peer's text, in bytes.
 const maxQuoted = 160
 

@@ -3,6 +3,7 @@ package cosign
 import (
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 const (
@@ -31,7 +32,7 @@ func checkPayload(content []byte, subject image.Pinned) (refused *verify.Finding
 			Type string `json:"type"`
 		} `json:"critical"`
 	}
-	if err := decode(content, &payload); err != nil {
+	if err := strictjson.Decode(content, maxDepth, &payload); err != nil {
 		return refuse(verify.ReasonMalformed, "its payload cannot be read: "+err.Error())
 	}
 	switch {

@@ -9,6 +9,8 @@ import (
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
+
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 // parseLogEntry reads what cosign stores of Rekor's answer: an entry, and the
@@ -23,7 +25,7 @@ func parseLogEntry(content []byte) (*tlog.Entry, error) {
 			LogID          string `json:"logID"`
 		}
 	}
-	if err := decode(content, &stored); err != nil {
+	if err := strictjson.Decode(content, maxDepth, &stored); err != nil {
 		return nil, err
 	}
 	log, err := hex.DecodeString(stored.Payload.LogID)
@@ -88,7 +90,7 @@ func checkBody(content []byte) (kind, version string, err error) {
 			} `json:"content"`
 		} `json:"spec"`
 	}
-	if err := decode(content, &body); err != nil {
+	if err := strictjson.Decode(content, maxDepth, &body); err != nil {
 		return "", "", errors.New("its body cannot be read: " + err.Error())
 	}
 	spec := body.Spec

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/digitorus/pkcs7"
+
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 // maxStamp bounds a time stamp, in bytes.
@@ -15,7 +17,7 @@ func parseTimestamp(content []byte) ([]byte, error) {
 	var stored struct {
 		SignedRFC3161Timestamp []byte
 	}
-	err := decode(content, &stored)
+	err := strictjson.Decode(content, maxDepth, &stored)
 	return stored.SignedRFC3161Timestamp, err
 }
 

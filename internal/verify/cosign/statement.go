@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 const (
@@ -33,7 +34,7 @@ func checkStatement(payloadType string, payload []byte, algorithm, digest string
 		} `json:"subject"`
 		PredicateType string `json:"predicateType"`
 	}
-	if err := decode(payload, &statement); err != nil {
+	if err := strictjson.Decode(payload, maxDepth, &statement); err != nil {
 		return refuse(verify.ReasonMalformed, "its statement cannot be read: "+err.Error())
 	}
 	if statement.PredicateType != predicateSignature {

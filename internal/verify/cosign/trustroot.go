@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
+
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 // parseTrustRoot reads a trusted_root.json and refuses one that lacks what the
@@ -15,7 +17,7 @@ func parseTrustRoot(config Config) (*root.TrustedRoot, error) {
 	if len(config.TrustRoot) > MaxTrustRootBytes {
 		return nil, fault("is larger than %d bytes; give a trusted_root.json", MaxTrustRootBytes)
 	}
-	if err := unambiguous(config.TrustRoot); err != nil {
+	if err := strictjson.Check(config.TrustRoot, maxDepth); err != nil {
 		return nil, fault("%v; give a trusted_root.json as Sigstore publishes it", err)
 	}
 	trusted, err := root.NewTrustedRootFromJSON(config.TrustRoot)

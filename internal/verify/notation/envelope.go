@@ -16,6 +16,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/verify"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
 const (
@@ -142,15 +143,15 @@ func peek(format string, content []byte, known parsed) ([]*x509.Certificate, *fa
 		}
 		encoded = append(encoded, der)
 	}
-	if err := readsOneWay(message.Payload); err != nil {
+	if err := strictjson.Check(message.Payload, maxDepth); err != nil {
 		return nil, ambiguous("its payload", err)
 	}
 	return parseChain(encoded, known)
 }
 
 func peekJWS(content []byte, known parsed) ([]*x509.Certificate, *fault) {
-	if err := readsOneWay(content); err != nil {
-		return nil, ambiguous("it", err)
+	if err := strictjson.Check(content, maxDepth); err != nil {
+		return nil, ambiguous("its JSON", err)
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(content, &members); err != nil {
@@ -180,7 +181,7 @@ func peekJWS(content []byte, known parsed) ([]*x509.Certificate, *fault) {
 		if err != nil {
 			return nil, unreadable(jws.MediaTypeEnvelope)
 		}
-		if err := readsOneWay(decoded); err != nil {
+		if err := strictjson.Check(decoded, maxDepth); err != nil {
 			return nil, ambiguous(part.name, err)
 		}
 	}

@@ -29,6 +29,9 @@ func undecided(reason verify.Reason, format string, args ...any) *fault {
 	return &fault{verify.Undecided, reason, fmt.Sprintf(format, args...)}
 }
 
+// maxDepth bounds how deep JSON is nested.
+const maxDepth = 32
+
 // maxQuoted bounds what is repeated of another's text, in bytes as it is written.
 const maxQuoted = 128
 

@@ -74,18 +74,6 @@ func FuzzJWS(f *testing.F) { fuzzEnvelopes(f, authority.JWS) }
 
 func FuzzCOSE(f *testing.F) { fuzzEnvelopes(f, authority.COSE) }
 
-func FuzzJSON(f *testing.F) {
-	for _, seed := range []string{`{"a":{"b":[1,"b",{"a":null}]},"b":"a"}`, `{"a":1,"A":2}`, `{"a\u0062":{"":1,"":2}}`, `[{"a" :"\"}"},{"a":1}]`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		// A glance accepts nothing that the thorough reader refuses.
-		if verify.PlainJSON(content, maxDepth) && readThoroughly(content) != nil {
-			t.Errorf("%q is not plain: %v", content, readThoroughly(content))
-		}
-	})
-}
-
 func FuzzManifest(f *testing.F) {
 	ca := newAuthority(f, authority.Options{})
 	good := sign(f, issue(f, ca, authority.Leaf{}), authority.Signing{})

@@ -1,4 +1,4 @@
-package cosign
+package strictjson
 
 import (
 	"bytes"
@@ -6,31 +6,37 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
-
-	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
-// maxDepth bounds how deep JSON may be nested.
-const maxDepth = 64
-
-// unambiguous refuses JSON that two readers could read in two ways: one value,
-// in UTF-8, in which no object has a key twice. Keys that differ in case only
-// count as one, since some readers take them for one.
-func unambiguous(content []byte) error {
-	if verify.PlainJSON(content, maxDepth) {
+// Check refuses JSON, nested at most depth deep, that two readers could read in two
+// ways. The error says what is wrong with it, of the JSON as "it".
+func Check(content []byte, depth int) error {
+	if Plain(content, depth) {
 		return nil
 	}
-	return readThoroughly(content)
+	return readThoroughly(content, depth)
+}
+
+// Decode reads JSON that Check lets pass, with keys in exactly the case of the fields.
+func Decode(content []byte, depth int, into any) error {
+	if err := Check(content, depth); err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, into); err != nil {
+		return errors.New("a value is of another type than it should be")
+	}
+	return nil
 }
 
 // readThoroughly decides, token by token, what is not plain, and says what is wrong
 // with it.
-func readThoroughly(content []byte) error {
+func readThoroughly(content []byte, depth int) error {
 	if !utf8.Valid(content) {
 		return errors.New("it is not UTF-8")
 	}
@@ -74,8 +80,8 @@ func readThoroughly(content []byte) error {
 			}
 		}
 		if delimiter, ok := token.(json.Delim); ok {
-			if len(levels) == maxDepth {
-				return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+			if len(levels) == depth {
+				return fmt.Errorf("it is nested deeper than %d levels", depth)
 			}
 			next := level{}
 			if delimiter == '{' {
@@ -97,13 +103,13 @@ func fold(s string) string {
 	}, s)
 }
 
-// decode reads unambiguous JSON, with keys in exactly the case of the fields.
-func decode(content []byte, into any) error {
-	if err := unambiguous(content); err != nil {
-		return err
+// maxQuoted bounds what is repeated of a key, in bytes.
+const maxQuoted = 160
+
+// quote is a key that a peer wrote, fit to stand in a message.
+func quote(s string) string {
+	if len(s) <= maxQuoted {
+		return strconv.QuoteToASCII(s)
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, into); err != nil {
-		return errors.New("a value is of another type than it should be")
-	}
-	return nil
+	return strconv.QuoteToASCII(strings.ToValidUTF8(s[:maxQuoted], "")) + "…"
 }

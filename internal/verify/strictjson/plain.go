@@ -1,4 +1,4 @@
-package verify
+package strictjson
 
 import (
 	"bytes"
@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what PlainJSON takes in at a glance: objects and arrays that are open at
+// Bounds of what Plain takes in at a glance: objects and arrays that are open at
 // a time, and keys of those objects together.
 const (
 	plainDepth = 32
 	plainKeys  = 64
 )
 
-// PlainJSON reports whether content is one JSON value, nested at most depth deep,
+// Plain reports whether content is one JSON value, nested at most depth deep,
 // that all readers read alike: it is UTF-8, no object has a key twice, not even in
 // another case, and all keys are ASCII and written without escapes. It says no to
 // whatever takes more than a glance, also to what is sound: then a thorough reader
 // has to decide, and to say why. It allocates nothing, as nearly all that Gatehouse
 // reads is plain.
-func PlainJSON(content []byte, depth int) bool {
+func Plain(content []byte, depth int) bool {
 	if !utf8.Valid(content) || !json.Valid(content) {
 		return false
 	}

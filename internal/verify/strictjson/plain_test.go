@@ -1,13 +1,13 @@
-package verify_test
+package strictjson_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/gatehouse-dev/gatehouse/internal/verify"
+	"github.com/gatehouse-dev/gatehouse/internal/verify/strictjson"
 )
 
-func TestPlainJSONIsWhatNobodyReadsInTwoWays(t *testing.T) {
+func TestPlainIsWhatNobodyReadsInTwoWays(t *testing.T) {
 	many := func(keys int) string {
 		var b strings.Builder
 		for i := range keys {
@@ -47,8 +47,8 @@ func TestPlainJSONIsWhatNobodyReadsInTwoWays(t *testing.T) {
 		"nothing":                     {``, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := verify.PlainJSON([]byte(test.content), 8); got != test.plain {
-				t.Errorf("PlainJSON(%s) = %v", test.content, got)
+			if got := strictjson.Plain([]byte(test.content), 8); got != test.plain {
+				t.Errorf("Plain(%s) = %v", test.content, got)
 			}
 		})
 	}
