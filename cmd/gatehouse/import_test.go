@@ -67,6 +67,7 @@ func TestImportCarriesOver(t *testing.T) {
 		{"expressions", ratifys(t, "certificateIdentity: builder@example.com", "certificateIdentityRegex: builder@"), []string{"subjectRegExp: builder@"}, []string{"must match the whole text from now on"}},
 		{"no log", ratifys(t, "certificateOIDCIssuer: https", "ignoreTLog: true\n        certificateOIDCIssuer: https"), []string{"timestamps: Required\n      transparencyLog: Ignored"}, []string{"needs proof of when it was made"}},
 		{"concurrency", ratifys(t, "  scopes:\n", "  concurrency: 5\n  scopes:\n"), nil, []string{"spec.concurrency: warning"}},
+		{"a list, as kubectl prints it", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(ratifys(t)), "\n", "\n  ") + "\n", []string{"kind: Executor"}, []string{"<stdin>:38: Executor/production: spec.verifiers[1].name: warning: is written builders"}},
 		{"other kinds beside it", "kind: Secret\napiVersion: v1\n---\n" + ratifys(t), []string{"kind: Executor"}, nil},
 	}
 	linter, err := lint.New()
@@ -125,6 +126,12 @@ func TestImportRefuses(t *testing.T) {
 		{"names that become one", ratifys(t, "name: Builders\n    type", "name: Notation_1\n    type"), `"Notation_1" cannot be made a name`},
 		{"a parameter that is not known", ratifys(t, "      trustedIdentities:", "      trustedIdentity:"), "unknown field"},
 		{"a field that is not known", ratifys(t, "  scopes:\n  - ghcr.io", "  scope: x\n  scopes:\n  - ghcr.io"), "unknown field"},
+		{"a name that is a number", ratifys(t, "name: production", "name: 5"), "<stdin>:4: Executor/: metadata.name: is no text but a number; write it in quotation marks"},
+		{"a name that is a list", ratifys(t, "name: production", "name: [production]"), "<stdin>:4: Executor/: metadata.name: is no text but a list"},
+		{"no name", ratifys(t, "  name: production", "  labels: {}"), "<stdin>:3: Executor/: metadata.name: is missing; write the name of the Executor"},
+		{"a verifier's name that is a truth value", ratifys(t, "name: Builders\n    type", "name: yes\n    type"), "Executor/production: spec.verifiers[1].name: is no text but a truth value"},
+		{"a scope that is a number", ratifys(t, "- ghcr.io", "- 5"), "Executor/production: spec.scopes: is a number where a string belongs"},
+		{"a rule's name that is a number", ratifys(t, "verifierName: notation-1", "verifierName: 1"), "spec.policyEnforcer.parameters: policy.rules.verifierName is a number where a string belongs"},
 		{"a value of another type", ratifys(t, "allowCosignTag: true", "allowCosignTag: {}"), "spec.stores[0].parameters: "},
 		{"a type of trust store that is none", ratifys(t, "type: ca", "type: root"), "is none of ca, tsa and signingAuthority"},
 		{"a store without certificates", ratifys(t, "type: ca\n        inline: |", "type: ca\n        inline: \"\" #"), ""},

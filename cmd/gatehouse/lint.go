@@ -84,7 +84,7 @@ func printProblem(out io.Writer, output string, problem lint.Problem) error {
 func manifests(args []string, in io.Reader, next func(name string, data []byte) error) error {
 	for _, arg := range args {
 		if arg == "-" {
-			data, err := io.ReadAll(io.LimitReader(in, lint.MaxFile+1))
+			data, err := readBounded(in)
 			if err != nil {
 				return usageError("read standard input: %w", err)
 			}
@@ -126,5 +126,21 @@ func readManifest(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, lint.MaxFile+1))
+	data, err := readBounded(file)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// readBounded reads a file that is as large as files of manifests are.
+func readBounded(file io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(file, lint.MaxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > lint.MaxFile {
+		return nil, fmt.Errorf("it is larger than %d MiB; split it", lint.MaxFile>>20)
+	}
+	return data, nil
 }

@@ -112,6 +112,7 @@ func TestVerify(t *testing.T) {
 		status          int
 		out, told       string // parts of what is printed
 	}{
+		{"Executors in a list", "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hub.executor("Enforce")), "\n", "\n  ") + "\n- " + strings.ReplaceAll(strings.TrimSpace(hub.secret()), "\n", "\n  ") + "\n", []string{app + ":1.0"}, 0, "passed", ""},
 		{"a tag that is signed", both, []string{app + ":1.0"}, 0, app + "@" + hub.digest.String() + ": passed", ""},
 		{"a digest that is signed", both, []string{app + "@" + hub.digest.String()}, 0, "builders: passed", ""},
 		{"an image that is not signed", both, []string{app + ":unsigned"}, 1, app + "@" + unsigned.String() + ": failed", ""},

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -37,6 +39,12 @@ func ParseScope(text v1alpha1.Scope) (Scope, error) {
 	case s == "*":
 		return Scope{kind: everything}, nil
 	case isDomain:
+		if hasBadPort(rest) {
+			return refuse(badPort)
+		}
+		if name, _, _ := strings.Cut(rest, ":"); endsInNumber(name) {
+			return refuse("a domain does not end in a number; write each address as a registry, as 10.0.0.5/*")
+		}
 		if _, err := image.Parse(rest + "/a:a"); err != nil || strings.ContainsAny(rest, "/*") || !strings.ContainsAny(rest, ".:") && !isLabel(rest) {
 			return refuse("write the registries of a domain as *.example.com")
 		}
@@ -45,6 +53,13 @@ func ParseScope(text v1alpha1.Scope) (Scope, error) {
 	host, path, found := strings.Cut(s, "/")
 	if !found || host == "" || !strings.ContainsAny(host, ".:") && host != "localhost" {
 		return refuse("begin it with its registry, as registry.example.com/team/app or registry.example.com/*")
+	}
+	if !image.IsPlainHost(host) {
+		written := "four decimal numbers"
+		if canonical := image.ComparableHost(host, false); canonical != strings.ToLower(host) {
+			written = canonical
+		}
+		return refuse("its registry ends in a number that is no address in its usual form, so programs disagree where it leads; write the address as " + written)
 	}
 	kind := exact
 	if path == "*" {
@@ -60,7 +75,7 @@ func ParseScope(text v1alpha1.Scope) (Scope, error) {
 	if err != nil || ref.Tag() != "a" || !ref.Digest().IsZero() || strings.HasSuffix(path, "/") {
 		var malformed *image.ParseError
 		if errors.As(err, &malformed) && malformed.Part == image.PartPort {
-			return refuse("its port is not between 1 and 65535")
+			return refuse(badPort)
 		}
 		return refuse("write a repository as registry.example.com/team/app, without tag or digest, or everything below a path as registry.example.com/team/*")
 	}
@@ -72,6 +87,26 @@ func ParseScope(text v1alpha1.Scope) (Scope, error) {
 		}
 	}
 	return Scope{kind, key}, nil
+}
+
+const badPort = "its port is not between 1 and 65535; write the port of the registry, or leave it out"
+
+// hasBadPort reports whether a host is written with a port that nobody can dial.
+func hasBadPort(host string) bool {
+	_, port, found := strings.Cut(host, ":")
+	if !found || strings.Trim(port, "0123456789") != "" {
+		return false // what else may be wrong with it is told as that
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err != nil || n == 0
+}
+
+// endsInNumber reports whether a name could be taken for an address.
+func endsInNumber(name string) bool { return name != "" && (!image.IsPlainHost(name) || isAddress(name)) }
+
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil
 }
 
 // isLabel reports whether a domain is a single label, which image.Parse would take for a path.

@@ -146,7 +146,7 @@ const dockerHub = "docker.io"
 // port of the scheme, and with the aliases of Docker Hub folded into docker.io.
 func ComparableHost(host string, plainHTTP bool) string {
 	name, port := splitPort(strings.ToLower(host))
-	if addr, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+	if addr, ok := Address(name); ok {
 		name = addr.String()
 		if addr.Is6() {
 			name = "[" + name + "]"

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // Document is one YAML document of a file, that is an object.
@@ -23,8 +25,8 @@ type Document struct {
 	offset int // lines before it in the file
 }
 
-// ReadDocuments reads the YAML documents of a file; empty ones are left out. A fault
-// is returned with its line.
+// ReadDocuments reads the YAML documents of a file; empty ones are left out, and for a
+// list there is what it lists. A fault is returned with its line.
 func ReadDocuments(data []byte) (found []Document, faults []Problem) {
 	if len(data) > MaxFile {
 		return nil, []Problem{{Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
@@ -48,8 +50,53 @@ func ReadDocuments(data []byte) (found []Document, faults []Problem) {
 			continue
 		}
 		if d.Object != nil {
-			found = append(found, d)
+			listed, wrong := d.members(maxLists)
+			found, faults = append(found, listed...), append(faults, wrong...)
 		}
+	}
+	return found, faults
+}
+
+// maxLists bounds how deep lists are listed in lists.
+const maxLists = 4
+
+// members are the objects of a list, as kubectl prints several; of what is no list it is
+// the document itself.
+func (d Document) members(depth int) (found []Document, faults []Problem) {
+	kind, _ := d.Object["kind"].(string)
+	apiVersion, _ := d.Object["apiVersion"].(string)
+	// Of other groups a kind may be called so and hold something else.
+	ours := kind == "List" || strings.HasPrefix(apiVersion, v1alpha1.GroupVersion.Group+"/")
+	value, given := d.Object["items"]
+	items, is := value.([]any)
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, Problem{Line: d.Line(field), Kind: kind, Name: nameOf(d.Object), Field: field, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case !strings.HasSuffix(kind, "List"), !is && !ours:
+		return []Document{d}, nil
+	case depth == 0:
+		fault("", "lists in lists are read %d deep; write what they list one after the other", maxLists)
+		return nil, faults
+	case given && value != nil && !is:
+		fault("items", "is no list of manifests; write each after a dash")
+	}
+	root := d.root
+	for root.Kind == yaml.AliasNode {
+		root = root.Alias
+	}
+	node, _ := child(root, "items")
+	for node != nil && node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	for i, item := range items {
+		object, ok := item.(map[string]any)
+		if !ok || node == nil || i >= len(node.Content) {
+			fault(fmt.Sprintf("items[%d]", i), "is no manifest; write an object with apiVersion and kind")
+			continue
+		}
+		listed, wrong := Document{Object: object, root: node.Content[i], offset: d.offset}.members(depth - 1)
+		found, faults = append(found, listed...), append(faults, wrong...)
 	}
 	return found, faults
 }

@@ -55,7 +55,7 @@ func (l *Linter) document(ctx context.Context, d Document) []Problem {
 	kind, _ := d.Object["kind"].(string)
 	version, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil || version.Group != v1alpha1.GroupVersion.Group {
-		return l.foreign(ctx, d, kind)
+		return nil // another kind
 	}
 	report := reporter{Document: d, kind: kind, name: nameOf(d.Object)}
 	definition, ok := l.definitions[version.WithKind(kind)]
@@ -70,24 +70,6 @@ func (l *Linter) document(ctx context.Context, d Document) []Problem {
 		examine(&report)
 	}
 	return report.problems
-}
-
-// foreign passes over another kind, and looks into a list of kinds.
-func (l *Linter) foreign(ctx context.Context, d Document, kind string) (problems []Problem) {
-	items, ok := d.Object["items"].([]any)
-	if !ok || !strings.HasSuffix(kind, "List") {
-		return nil
-	}
-	node, _ := child(d.root, "items")
-	if node == nil {
-		return nil
-	}
-	for i, item := range items {
-		if object, ok := item.(map[string]any); ok && i < len(node.Content) {
-			problems = append(problems, l.document(ctx, Document{Object: object, root: node.Content[i], offset: d.offset})...)
-		}
-	}
-	return problems
 }
 
 // kinds lists what there is.

@@ -95,6 +95,13 @@ func TestFaultsAreToldWhereTheyAre(t *testing.T) {
 		{"a key twice", "a: 1\n---\nb:\n  c: 1\n  c: 2\n", []string{`f.yaml:5: the key "c" is written twice, first at line 4; keep one`}},
 		{"no YAML", "a: 1\n---\nb: [\n", []string{"f.yaml:3: does not read as YAML"}},
 		{"a list of manifests", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: gatehouse.dev/v1alpha1\n  kind: GatewayRelease\n  metadata: {name: a}\n  spec: {image: x, profileRef: {name: b}, verification: Disabled}\n", []string{"f.yaml:7: GatewayRelease/a: spec.image", "f.yaml:7: GatewayRelease/a: spec.verification: warning"}},
+		{"a list of one kind", "apiVersion: gatehouse.dev/v1alpha1\nkind: GatewayReleaseList\nitems:\n- apiVersion: gatehouse.dev/v1alpha1\n  kind: GatewayRelease\n  metadata: {name: a}\n  spec: {image: x, profileRef: {name: b}, verification: Disabled}\n", []string{"f.yaml:7: GatewayRelease/a: spec.image", "warning"}},
+		{"a list whose items are an object", "apiVersion: v1\nkind: List\nitems:\n  a: {}\n", []string{"f.yaml:3: List/: items: is no list of manifests"}},
+		{"a list whose items are a text", "apiVersion: gatehouse.dev/v1alpha1\nkind: ExecutorList\nitems: x\n", []string{"f.yaml:3: ExecutorList/: items: is no list of manifests"}},
+		{"a list of no manifests", "apiVersion: v1\nkind: List\nitems:\n- x\n- {}\n", []string{"f.yaml:4: List/: items[0]: is no manifest"}},
+		{"a list of nothing", "apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n---\napiVersion: v1\nkind: List\nitems: null\n", nil},
+		{"a kind of others that is called a list", "apiVersion: example.com/v1\nkind: AllowList\nitems: {a: b}\n", nil},
+		{"lists in lists", "apiVersion: v1\nkind: List\nitems: [{kind: List, items: [{kind: List, items: [{kind: List, items: [{kind: List, items: []}]}]}]}]\n", []string{"f.yaml:3: List/: lists in lists are read 4 deep"}},
 		{"a document that is no object", "- a\n- b\n", []string{"f.yaml:1: does not read as YAML"}},
 		{"an object whose metadata is text", "apiVersion: gatehouse.dev/v1alpha1\nkind: GatewayProfile\nmetadata: x\nspec: y\n", []string{"f.yaml:3: GatewayProfile/: metadata", "f.yaml:4: GatewayProfile/: spec"}},
 	}

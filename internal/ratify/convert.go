@@ -1,6 +1,7 @@
 package ratify
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -49,8 +50,11 @@ func (r Result) Failed() bool {
 // Convert turns one manifest, of a kind that is Known, into Gatehouse's.
 func Convert(object map[string]any, options Options) Result {
 	c := &converter{options: options}
-	if err := yaml.UnmarshalStrict(wanted(object), &c.from); err != nil {
-		c.fail("", "%v; correct it, or remove what Ratify does not know", unwrapped(err))
+	if !c.named(object) {
+		return c.result
+	}
+	if err := decode(wanted(object), &c.from); err != nil {
+		c.fail(fieldOf(err), "%v; correct it, or remove what Ratify does not know", unwrapped(err))
 		return c.result
 	}
 	c.convert()
@@ -58,6 +62,52 @@ func Convert(object map[string]any, options Options) Result {
 		c.result.Executor, c.result.Secrets = nil, nil
 	}
 	return c.result
+}
+
+// named refuses names that are no texts: to a reader that takes anything for one, 5 and
+// true are what a person meant as "5" and "true", and a list is nothing.
+func (c *converter) named(object map[string]any) bool {
+	texts := func(field string, of any, keys ...string) {
+		fields, ok := of.(map[string]any)
+		if !ok {
+			return // told when it is decoded
+		}
+		for _, key := range keys {
+			switch value := fields[key].(type) {
+			case nil, string:
+			default:
+				c.fail(field+"."+key, "is no text but %s; write it in quotation marks", kindOf(value))
+			}
+		}
+	}
+	texts("metadata", object["metadata"], "name", "namespace")
+	if metadata, ok := object["metadata"].(map[string]any); !ok {
+		c.fail("metadata", "is missing, or no object; write it with a name")
+	} else if name, isText := metadata["name"]; isText && name == "" || !isText || name == nil {
+		c.fail("metadata.name", "is missing; write the name of the Executor")
+	}
+	spec, _ := object["spec"].(map[string]any)
+	for _, list := range []string{"verifiers", "stores"} {
+		members, _ := spec[list].([]any)
+		for i, member := range members {
+			texts(fmt.Sprintf("spec.%s[%d]", list, i), member, "name", "type")
+		}
+	}
+	texts("spec.policyEnforcer", spec["policyEnforcer"], "name", "type")
+	return !c.result.Failed()
+}
+
+// kindOf says what a value is that is no text.
+func kindOf(value any) string {
+	switch value.(type) {
+	case bool:
+		return "a truth value"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
 }
 
 // converter turns one manifest.
@@ -158,13 +208,31 @@ func label(name string) string {
 	return strings.Trim(made[:min(len(made), 63)], "-")
 }
 
-// unwrapped is the innermost text of a YAML error.
-func unwrapped(err error) error {
-	text := err.Error()
-	for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "error converting YAML to JSON: ", "json: "} {
-		text = strings.TrimPrefix(text, prefix)
+// decode reads JSON as it stands: no number for a text, and no field that is not known.
+func decode(content []byte, into any) error {
+	unknown, err := kjson.UnmarshalStrict(content, into, kjson.DisallowUnknownFields)
+	if err == nil && len(unknown) > 0 {
+		err = unknown[0]
 	}
-	return errors.New(text)
+	return err
+}
+
+// fieldOf is the path of the field that an error of decode is about; empty if it is of several.
+func fieldOf(err error) string {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return mistyped.Field
+	}
+	return ""
+}
+
+// unwrapped is the text of an error of decode for a person.
+func unwrapped(err error) error {
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		return fmt.Errorf("is a %s where a %s belongs", mistyped.Value, mistyped.Type)
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // wanted is a manifest without what only a server writes, and without labels and
@@ -175,7 +243,7 @@ func wanted(object map[string]any) []byte {
 	if metadata, ok := object["metadata"].(map[string]any); ok {
 		kept["metadata"] = map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]}
 	}
-	out, err := yaml.Marshal(kept)
+	out, err := json.Marshal(kept)
 	if err != nil {
 		return nil // it came from JSON, so it can be written as JSON
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // groups are those under which Ratify serves its kinds.
@@ -109,7 +108,10 @@ func read[T any](raw json.RawMessage) (T, error) {
 	if len(raw) == 0 {
 		return into, nil
 	}
-	if err := yaml.UnmarshalStrict(raw, &into); err != nil {
+	if err := decode(raw, &into); err != nil {
+		if field := fieldOf(err); field != "" {
+			return into, fmt.Errorf("%s %w; correct it, or remove what Ratify does not know", field, unwrapped(err))
+		}
 		return into, fmt.Errorf("%w; correct it, or remove what Ratify does not know", unwrapped(err))
 	}
 	return into, nil

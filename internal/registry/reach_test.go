@@ -113,6 +113,27 @@ func TestANameLeadsOnlyWhereReachAllows(t *testing.T) {
 	}
 }
 
+// A spelling that some resolvers take for an address leads nowhere else than the address does.
+func TestASpellingLeadsOnlyWhereReachAllows(t *testing.T) {
+	hub := testregistry.Start(t)
+	hub.PushImage(t, "team/gw", "1.0")
+	_, port, _ := strings.Cut(hub.Host, ":")
+	for _, spelling := range []string{"127.1", "0x7f.1", "0177.0.0.1", "2130706433", "0x7f000001", "[::7f00:1]", "[::ffff:7f00:1]"} {
+		for name, resolver := range map[string]*net.Resolver{"looked up": lies(t, "127.0.0.1"), "of the system": nil} {
+			c := registry.New(registry.Options{Resolver: resolver})
+			t.Cleanup(c.Close)
+			e := failure(t, c, spelling+":"+port+"/team/gw:1.0", plain)
+			unknown := e.Kind == registry.Unreachable && strings.Contains(e.Error(), "no such host")
+			if e.Kind != registry.Forbidden && !unknown {
+				t.Errorf("%s, %s: got %s: %s (%s)", spelling, name, e.Kind, e, e.Detail)
+			}
+		}
+	}
+	if len(hub.Requests()) != 0 {
+		t.Error("it was asked")
+	}
+}
+
 // Whoever else names an address is held to the same: a redirect, a realm, a
 // certificate.
 func TestNobodyElseLeadsElsewhereEither(t *testing.T) {
@@ -217,8 +238,10 @@ func TestAProxyIsTheOperatorsChoice(t *testing.T) {
 	if e := failure(t, c, "registry.example.com/team/gw:1.0", plain); e.Kind != registry.NotFound {
 		t.Errorf("got %s: %s (%s)", e.Kind, e, e.Detail)
 	}
-	if e := failure(t, c, "169.254.169.254/team/gw:1.0", plain); e.Kind != registry.Forbidden {
-		t.Errorf("got %s: %s (%s)", e.Kind, e, e.Detail)
+	for _, host := range []string{"169.254.169.254", "[::ffff:a9fe:a9fe]", "0xa9fea9fe:80", "169.16689662", "0251.254.169.254", "2852039166:80", "127.1", "0x7f.1"} {
+		if e := failure(t, c, host+"/team/gw:1.0", plain); e.Kind != registry.Forbidden {
+			t.Errorf("%s: got %s: %s (%s)", host, e.Kind, e, e.Detail)
+		}
 	}
 	if len(through) != 1 || through[0] != "registry.example.com" {
 		t.Errorf("through the proxy went %q", through)

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"k8s.io/utils/lru"
+
+	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
 
 const (
@@ -71,7 +73,7 @@ func (o Options) transport(bundle []byte) *http.Transport {
 			if err != nil || through == nil {
 				return through, err
 			}
-			if ip, err := netip.ParseAddr(req.URL.Hostname()); err == nil {
+			if ip, ok := image.Address(req.URL.Hostname()); ok {
 				if why := o.Reach.refuses(netip.AddrPortFrom(ip, portOf(req.URL))); why != "" {
 					return nil, refusedAddress(why)
 				}
