@@ -124,13 +124,13 @@ func TestVerify(t *testing.T) {
 		{"an audit satisfies nothing", strings.Replace(both, "mode: Enforce", "mode: Audit", 1), []string{app + ":1.0"}, 2, "only Executors in mode Audit", ""},
 		{"a tenant demands more", both + tenant, []string{app + ":1.0"}, 1, "tenant-a/own: failed", ""},
 		{"another namespace does not", both + tenant, []string{"-n", "tenant-b", app + ":1.0"}, 0, "passed", ""},
-		{"a Secret that is not there", hub.executor("Enforce"), []string{app + ":1.0"}, 2, "", "Executor production: verifier builders: key k1: Secret signers not found"},
+		{"a Secret that is not there", hub.executor("Enforce"), []string{app + ":1.0"}, 2, "", "Executor production: verifier builders: key k1: Secret signers not found; add its manifest to the files, or its keys to --secret-dir as files signers/KEY"},
 		{"an Executor that is wrong", strings.Replace(both, "verifiers:", "verifier:", 1), []string{app + ":1.0"}, 2, "", "unknown field"},
 		{"no manifest", "", []string{app + ":1.0"}, 2, "", "no Executor has " + app + " in scope"},
 		{"an image that does not read", both, []string{"Team/App"}, 2, "", "image repository"},
 		{"two images", both, []string{"a:1", "b:1"}, 2, "", "2 images are given"},
 		{"an output that is not there", both, []string{"-o", "xml", "a:1"}, 2, "", "write text or json"},
-		{"a folder that is not there", both, []string{"--secret-dir", "/nowhere", app + ":1.0"}, 2, "", "/nowhere"},
+		{"a folder that is not there", both, []string{"--secret-dir", "/nowhere", app + ":1.0"}, 2, "", "--secret-dir /nowhere: no such file or directory; name the folder that holds Secrets and ConfigMaps as files NAME/KEY"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,12 +196,19 @@ func TestVerifyReadsMountedSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		target string
 		status int
-	}{{filepath.Join("..data", "pipe"), 2}, {filepath.Join("..data", "cosign.pub"), 0}, {outside, 2}} {
+		told   string
+	}{
+		{filepath.Join("..data", "pipe"), 2, "cosign.pub is no regular file; write the content into one"},
+		{filepath.Join("..data", "cosign.pub"), 0, ""},
+		{filepath.Join("..data", "gone"), 2, "cosign.pub: no such file or directory; put the content there, in a file that can be read"},
+		{outside, 2, "cosign.pub: path escapes from parent; put the content there, in a file that can be read"},
+	} {
 		_ = os.Remove(link)
 		if err := os.Symlink(tt.target, link); err != nil {
 			t.Fatal(err)
 		}
-		if out, told, status := verified(t, hub.executor("Enforce"), "--secret-dir", dir, hub.Host+"/team/app:1.0"); status != tt.status {
+		if out, told, status := verified(t, hub.executor("Enforce"), "--secret-dir", dir, hub.Host+"/team/app:1.0"); status != tt.status || !strings.Contains(told, tt.told) ||
+			tt.told != "" && !strings.Contains(told, "Executor production: verifier builders: key k1: Secret signers cannot be read from "+filepath.Join(dir, "signers")+": ") {
 			t.Errorf("%s: exit status %d, want %d\n%s%s", tt.target, status, tt.status, out, told)
 		}
 	}

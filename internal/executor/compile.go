@@ -170,6 +170,8 @@ func (c *compiler) access(s *v1alpha1.RegistryStore) (registry.Access, error) {
 		ref := Ref{Secret, s.Credentials.SecretRef.Name}
 		secret, there := c.material[ref]
 		switch {
+		case there && secret.Err != nil:
+			return access, fmt.Errorf("credentials: %s %w", c.describe(ref), secret.Err)
 		case !there:
 			return access, fmt.Errorf("credentials: %s not found; create it with the type %s", c.describe(ref), corev1.SecretTypeDockerConfigJson)
 		case secret.Type != "" && secret.Type != corev1.SecretTypeDockerConfigJson:
@@ -201,6 +203,9 @@ func (c *compiler) lookUp(ref Ref, key string) ([]byte, error) {
 	object, there := c.material[ref]
 	if !there {
 		return nil, fmt.Errorf("%s not found; create it, or remove the reference", c.describe(ref))
+	}
+	if object.Err != nil {
+		return nil, fmt.Errorf("%s %w", c.describe(ref), object.Err)
 	}
 	if content := object.Data[key]; len(content) > 0 {
 		return content, nil

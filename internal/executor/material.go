@@ -30,6 +30,8 @@ type Object struct {
 	Type corev1.SecretType
 	// Data holds its keys; those that a spec does not name may be left out.
 	Data map[string][]byte
+	// Err is why it was not read, as it is said after its name: "not found; …". It is nil of what was.
+	Err error
 }
 
 // Material is what the references of a spec name, read before so that compiling reads nothing. What is not in it

@@ -102,7 +102,9 @@ func hasBadPort(host string) bool {
 }
 
 // endsInNumber reports whether a name could be taken for an address.
-func endsInNumber(name string) bool { return name != "" && (!image.IsPlainHost(name) || isAddress(name)) }
+func endsInNumber(name string) bool {
+	return name != "" && (!image.IsPlainHost(name) || isAddress(name))
+}
 
 func isAddress(name string) bool {
 	_, err := netip.ParseAddr(name)

@@ -162,6 +162,11 @@ func (s *Set) material(e entry, folder, namespace string) (executor.Material, er
 			}
 		}
 	}
+	for _, ref := range refs {
+		if _, ok := material[ref]; !ok {
+			material[ref] = executor.Object{Err: fmt.Errorf("not found; add its manifest to the files, or its keys to --secret-dir as files %s/KEY", ref.Name)}
+		}
+	}
 	return material, nil
 }
 
