@@ -34,9 +34,10 @@ func (r *reconciler) apply(ctx context.Context, work *work, changes changes) err
 	return nil
 }
 
-// unborn is a version that no object has: the first write to a store makes its second. An apply to that version creates,
-// and conflicts with whatever is there. Without a version it would change what another leader has created meanwhile, and
-// moved on since: both apply as the same owner of fields, of whom no conflict is told.
+// unborn is a version that no object has: the first write to a store makes its second. The API server holds an apply to
+// its version only if something is there, so an apply to this one creates, or conflicts. Without a version it would
+// change what another leader has created meanwhile and moved on since: both apply as the same owner of fields, and
+// between those there is no conflict.
 const unborn = "1"
 
 // applyOne applies one object server-side. What is there already is changed only in the version that was read, by
