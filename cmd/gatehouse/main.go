@@ -14,7 +14,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+	if err := calledAs(newRootCommand(), os.Args[0]).ExecuteContext(ctx); err != nil {
 		os.Exit(exitStatus(err))
 	}
 }
@@ -32,6 +32,7 @@ func newRootCommand() *cobra.Command {
 		newImportCommand(),
 		newLintCommand(),
 		newManagerCommand(),
+		newStatusCommand(),
 		newVerifyCommand(),
 	)
 	return root

@@ -7,7 +7,7 @@ import (
 
 // A script can tell a command line that is wrong from a command that failed, whichever command it is.
 func TestAFlagThatDoesNotExistIsAUsageError(t *testing.T) {
-	for _, name := range []string{"demo", "image", "import", "lint", "manager", "verify"} {
+	for _, name := range []string{"demo", "image", "import", "lint", "manager", "status", "verify"} {
 		t.Run(name, func(t *testing.T) {
 			root := newRootCommand()
 			root.SetArgs([]string{name, "--nope"})

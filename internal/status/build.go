@@ -1,0 +1,193 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// Facts are what was read.
+type Facts struct {
+	Executors  []v1alpha1.Executor
+	Namespaced []v1alpha1.NamespacedExecutor
+	// Pods are those of the installation; PodsRead says that they could be read.
+	Pods     []corev1.Pod
+	PodsRead bool
+	// Reports are those of single replicas that were asked for.
+	Reports []v1alpha1.ExecutorPodStatus
+	// Notes and Errors are as in a List.
+	Notes, Errors []string
+}
+
+// Build makes a List of what was read. The same facts make the same list, in whatever order they come.
+func Build(f Facts) *List {
+	list := &List{APIVersion: APIVersion, Kind: ListKind, Ready: true, Items: []Executor{}}
+	reports := map[types.UID][]*v1alpha1.ExecutorPodStatus{}
+	for i := range f.Reports {
+		uid := f.Reports[i].Spec.Executor.UID
+		reports[uid] = append(reports[uid], &f.Reports[i])
+	}
+	for i := range f.Executors {
+		e := &f.Executors[i]
+		list.Items = append(list.Items, build(v1alpha1.KindExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports[e.UID]))
+	}
+	for i := range f.Namespaced {
+		e := &f.Namespaced[i]
+		list.Items = append(list.Items, build(v1alpha1.KindNamespacedExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports[e.UID]))
+	}
+	slices.SortFunc(list.Items, func(a, b Executor) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, item := range list.Items {
+		list.Ready = list.Ready && item.Ready
+	}
+	for _, note := range f.Notes {
+		list.Notes = append(list.Notes, cleanLine(note))
+	}
+	for _, err := range f.Errors {
+		list.Errors = append(list.Errors, cleanLine(err))
+	}
+	return list
+}
+
+func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.Mode, status *v1alpha1.ExecutorStatus, f Facts, reports []*v1alpha1.ExecutorPodStatus) Executor {
+	e := Executor{
+		Kind: kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID, Mode: mode,
+		Generation: object.Generation, ObservedGeneration: status.ObservedGeneration,
+		BriefError: cleanLine(status.BriefError), Error: cleanLines(status.Error), Counts: status.Replicas,
+	}
+	e.Counts.Summary = cleanName(e.Counts.Summary)
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
+		since := ready.LastTransitionTime
+		e.Since = &since
+		e.Ready = ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == object.Generation && status.ObservedGeneration == object.Generation
+	}
+	switch {
+	case e.Ready || e.BriefError != "":
+	case ready == nil:
+		e.BriefError = "nothing is said of it yet; does a manager of Gatehouse run?"
+	case status.ObservedGeneration != object.Generation:
+		e.BriefError = fmt.Sprintf("generation %d is not attempted yet", object.Generation)
+	default:
+		e.BriefError = cleanLine(ready.Message)
+	}
+	e.Replicas = replicas(object, status, f, reports)
+	return e
+}
+
+// replicas joins the entries of a status with the pods and the reports, by UID.
+func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Facts, reports []*v1alpha1.ExecutorPodStatus) []Replica {
+	joined := []Replica{}
+	byPod := map[types.UID]*v1alpha1.ExecutorPodStatus{}
+	for _, report := range reports {
+		byPod[report.Spec.Pod.UID] = report
+	}
+	listed := map[types.UID]bool{}
+	trusted := "" // what the leader trusts, as far as the status tells
+	for _, entry := range status.ByPod {
+		listed[entry.PodUID] = true
+		if entry.Succeeded {
+			trusted = entry.Inputs
+		}
+		joined = append(joined, fromEntry(entry, byPod[entry.PodUID], object.Generation))
+	}
+	// Past its hundredth a status lists no replica; the reports tell of the others. Out of a cluster it lists none at all.
+	short := len(status.ByPod) > 0 && int(status.Replicas.Expected) > len(status.ByPod)
+	pods := map[types.UID]bool{}
+	for i := range f.Pods {
+		pod := &f.Pods[i]
+		pods[pod.UID] = true
+		switch state := stateOf(pod); {
+		case !state.serves:
+			if !listed[pod.UID] { // until the status is written anew, it knows the pod as it was
+				joined = append(joined, notServing(pod, state, byPod[pod.UID]))
+			}
+		case listed[pod.UID] || !short:
+		case byPod[pod.UID] == nil:
+			joined = append(joined, Replica{Pod: cleanName(pod.Name), PodUID: pod.UID, Serving: true, BriefError: "has not reported"})
+		default:
+			joined = append(joined, fromReport(byPod[pod.UID], object.Generation, trusted))
+		}
+	}
+	if short && !f.PodsRead {
+		for uid, report := range byPod {
+			if !listed[uid] && !pods[uid] {
+				joined = append(joined, fromReport(report, object.Generation, trusted))
+			}
+		}
+	}
+	slices.SortFunc(joined, func(a, b Replica) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.PodUID, b.PodUID))
+	})
+	return joined
+}
+
+// rank puts those with trouble first, and last those that do not serve.
+func rank(r Replica) int {
+	switch {
+	case !r.Serving:
+		return 2
+	case r.Succeeded:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func fromEntry(entry v1alpha1.ReplicaStatus, report *v1alpha1.ExecutorPodStatus, generation int64) Replica {
+	r := Replica{
+		Pod: cleanName(entry.ID), PodUID: types.UID(cleanName(string(entry.PodUID))), Serving: true,
+		ObservedGeneration: entry.ObservedGeneration, ServingGeneration: entry.ServingGeneration, Inputs: cleanName(entry.Inputs),
+		Succeeded: entry.Succeeded, BriefError: cleanLine(entry.BriefError), Since: entry.LastTransitionTime,
+	}
+	// A report that is newer than the entry is of something else.
+	if report != nil && report.Status.ObservedGeneration == entry.ObservedGeneration && report.Status.Inputs == entry.Inputs {
+		r.Reason, r.Error = cleanName(report.Status.Reason), cleanLines(report.Status.Error)
+	}
+	return explained(r, generation)
+}
+
+func fromReport(report *v1alpha1.ExecutorPodStatus, generation int64, trusted string) Replica {
+	said := report.Status
+	r := Replica{
+		Pod: cleanName(report.Spec.Pod.Name), PodUID: report.Spec.Pod.UID, Serving: true,
+		ObservedGeneration: said.ObservedGeneration, ServingGeneration: said.ServingGeneration, Inputs: cleanName(said.Inputs),
+		Succeeded: said.Succeeded && said.ObservedGeneration == generation && said.ServingGeneration == generation &&
+			(trusted == "" || said.Inputs == trusted),
+		Reason: cleanName(said.Reason), BriefError: cleanLine(said.BriefError), Error: cleanLines(said.Error), Since: said.LastTransitionTime,
+	}
+	return explained(r, generation)
+}
+
+// explained says in words what the figures of a replica mean, where nothing was said.
+func explained(r Replica, generation int64) Replica {
+	switch {
+	case r.Succeeded || r.BriefError != "":
+	case r.ObservedGeneration == 0:
+		r.BriefError = "has not reported"
+	case r.ObservedGeneration != generation:
+		r.BriefError = fmt.Sprintf("has not attempted generation %d", generation)
+	case r.ServingGeneration != generation:
+		r.BriefError = fmt.Sprintf("does not serve generation %d", generation)
+	default:
+		r.BriefError = "trusts something else than the leader does: its inputs differ"
+	}
+	return r
+}
+
+func notServing(pod *corev1.Pod, state podState, report *v1alpha1.ExecutorPodStatus) Replica {
+	r := Replica{Pod: cleanName(pod.Name), PodUID: pod.UID, BriefError: "not serving: " + cleanLine(state.why), Since: state.since}
+	if report != nil {
+		r.ObservedGeneration, r.ServingGeneration, r.Inputs = report.Status.ObservedGeneration, report.Status.ServingGeneration, cleanName(report.Status.Inputs)
+		r.Reason, r.Error = cleanName(report.Status.Reason), cleanLines(report.Status.Error)
+	}
+	return r
+}

@@ -1,0 +1,363 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
+
+func entry(pod string, observed, serving int64, inputs string, since time.Duration, brief string) v1alpha1.ReplicaStatus {
+	return v1alpha1.ReplicaStatus{
+		ID: pod, PodUID: types.UID(pod + "-uid"), ObservedGeneration: observed, ServingGeneration: serving, Inputs: inputs,
+		Succeeded: brief == "", BriefError: brief, LastTransitionTime: ago(since),
+	}
+}
+
+func counts(ready, expected, notServing int32) v1alpha1.ReplicaCounts {
+	return v1alpha1.ReplicaCounts{
+		Expected: expected, Reported: expected, Ready: ready, Failed: expected - ready, NotServing: notServing,
+		Summary: fmt.Sprintf("%d/%d", ready, expected),
+	}
+}
+
+func ready(status metav1.ConditionStatus, generation int64, since time.Duration) []metav1.Condition {
+	return []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: status, ObservedGeneration: generation, Reason: "Because",
+		Message: "the condition says so", LastTransitionTime: *ago(since),
+	}}
+}
+
+func executor(name string, generation int64, status v1alpha1.ExecutorStatus) v1alpha1.Executor {
+	return v1alpha1.Executor{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), Generation: generation},
+		Spec:       v1alpha1.ExecutorSpec{VerificationSpec: v1alpha1.VerificationSpec{Mode: v1alpha1.ModeEnforce}},
+		Status:     status,
+	}
+}
+
+func report(of, pod string, observed, serving int64, inputs, brief, full string) v1alpha1.ExecutorPodStatus {
+	return v1alpha1.ExecutorPodStatus{
+		ObjectMeta: metav1.ObjectMeta{Name: of + "." + pod},
+		Spec: v1alpha1.ExecutorPodStatusSpec{
+			Executor: v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: of, UID: types.UID(of + "-uid")},
+			Pod:      v1alpha1.PodIdentity{Name: pod, UID: types.UID(pod + "-uid")},
+		},
+		Status: v1alpha1.ExecutorPodStatusStatus{
+			ObservedGeneration: observed, ServingGeneration: serving, Inputs: inputs, Succeeded: brief == "",
+			BriefError: brief, Error: full, LastTransitionTime: ago(time.Minute),
+		},
+	}
+}
+
+func pod(name string, set ...func(*corev1.Pod)) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), CreationTimestamp: *ago(time.Hour)}}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: *ago(time.Hour)}}
+	for _, s := range set {
+		s(&p)
+	}
+	return p
+}
+
+func unscheduled(p *corev1.Pod) {
+	p.Status.Phase = corev1.PodPending
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", LastTransitionTime: *ago(2 * time.Minute)}}
+}
+
+func ending(p *corev1.Pod) { p.DeletionTimestamp = ago(5 * time.Second) }
+
+func crashing(p *corev1.Pod) {
+	p.Status.Conditions[0].Status = corev1.ConditionFalse
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+}
+
+// mixed is an installation with one of each trouble.
+func mixed() Facts {
+	production := executor("production", 7, v1alpha1.ExecutorStatus{
+		ObservedGeneration: 7, BriefError: "2/3 replicas unhealthy", Replicas: counts(1, 3, 2), Conditions: ready(metav1.ConditionFalse, 7, 4*time.Minute),
+		ByPod: []v1alpha1.ReplicaStatus{
+			entry("gatehouse-c", 7, 7, "0f0f0f0f0f0f", 3*time.Hour, ""),
+			entry("gatehouse-b", 7, 6, "9f31c29f31c2", 4*time.Minute, "verifier builders: key k1: Secret gatehouse-system/keys not found"),
+			{ID: "gatehouse-a", PodUID: "gatehouse-a-uid", ObservedGeneration: 7, ServingGeneration: 7, Inputs: "aaaaaaaaaaaa", LastTransitionTime: ago(3 * time.Hour)},
+		},
+	})
+	canary := executor("canary", 3, v1alpha1.ExecutorStatus{ObservedGeneration: 2, Replicas: counts(3, 3, 0), Conditions: ready(metav1.ConditionTrue, 2, time.Hour)})
+	canary.Spec.Mode = v1alpha1.ModeAudit
+	fresh := executor("fresh", 1, v1alpha1.ExecutorStatus{})
+	own := v1alpha1.NamespacedExecutor{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant-a", Name: "own", UID: "own-uid", Generation: 1},
+		Status: v1alpha1.ExecutorStatus{
+			ObservedGeneration: 1, Succeeded: true, Replicas: counts(1, 1, 0), Conditions: ready(metav1.ConditionTrue, 1, 26*time.Hour),
+			ByPod: []v1alpha1.ReplicaStatus{entry("gatehouse-a", 1, 1, "bbbbbbbbbbbb", 26*time.Hour, "")},
+		},
+	}
+	return Facts{
+		Executors: []v1alpha1.Executor{production, canary, fresh}, Namespaced: []v1alpha1.NamespacedExecutor{own}, PodsRead: true,
+		Pods: []corev1.Pod{pod("gatehouse-a"), pod("gatehouse-b"), pod("gatehouse-c"), pod("gatehouse-e", unscheduled), pod("gatehouse-d", ending)},
+		Reports: []v1alpha1.ExecutorPodStatus{
+			report("production", "gatehouse-b", 7, 6, "9f31c29f31c2", "brief", "verifier builders: key k1: Secret gatehouse-system/keys not found; create it\ngeneration 6 goes on serving"),
+			report("production", "gatehouse-d", 7, 7, "0f0f0f0f0f0f", "", ""),
+		},
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	for name, wide := range map[string]bool{"table.txt": false, "wide.txt": true} {
+		golden(t, name, newTable(Build(mixed()), wide, now).String())
+	}
+}
+
+func TestTheDocumentedForm(t *testing.T) {
+	for name, output := range map[string]Output{"list.json": JSON, "list.yaml": YAML} {
+		var out bytes.Buffer
+		o := Options{Output: output, Out: &out}
+		if err := o.print(Build(mixed())); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.String())
+	}
+}
+
+// golden compares with a file. UPDATE_GOLDEN=1 writes it anew.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+// The order in which an API server and a map give things is no part of what is told.
+func TestTheSameFactsMakeTheSameList(t *testing.T) {
+	want := Build(mixed())
+	for range 20 {
+		f := mixed()
+		rand.Shuffle(len(f.Executors), func(i, j int) { f.Executors[i], f.Executors[j] = f.Executors[j], f.Executors[i] })
+		rand.Shuffle(len(f.Pods), func(i, j int) { f.Pods[i], f.Pods[j] = f.Pods[j], f.Pods[i] })
+		rand.Shuffle(len(f.Reports), func(i, j int) { f.Reports[i], f.Reports[j] = f.Reports[j], f.Reports[i] })
+		for i := range f.Executors {
+			p := f.Executors[i].Status.ByPod
+			rand.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
+		}
+		if got := Build(f); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+	}
+}
+
+func TestWhatCountsAsReady(t *testing.T) {
+	status := func(observed, ofCondition int64, ready metav1.ConditionStatus) v1alpha1.ExecutorStatus {
+		return v1alpha1.ExecutorStatus{ObservedGeneration: observed, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, ObservedGeneration: ofCondition, Message: "said"}}}
+	}
+	tests := []struct {
+		name   string
+		status v1alpha1.ExecutorStatus
+		ready  bool
+		brief  string
+	}{
+		{"the condition is True, of this generation", status(2, 2, metav1.ConditionTrue), true, ""},
+		{"the condition is False", status(2, 2, metav1.ConditionFalse), false, "said"},
+		{"the condition is Unknown", status(2, 2, metav1.ConditionUnknown), false, "said"},
+		{"the status is of the generation before", status(1, 1, metav1.ConditionTrue), false, "generation 2 is not attempted yet"},
+		{"the condition is of the generation before", status(2, 1, metav1.ConditionTrue), false, "said"},
+		{"nothing is said", v1alpha1.ExecutorStatus{}, false, "nothing is said of it yet; does a manager of Gatehouse run?"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			list := Build(Facts{Executors: []v1alpha1.Executor{executor("e", 2, tt.status)}})
+			if got := list.Items[0]; got.Ready != tt.ready || list.Ready != tt.ready || got.BriefError != tt.brief {
+				t.Errorf("ready %t (list %t), %q; want %t, %q", got.Ready, list.Ready, got.BriefError, tt.ready, tt.brief)
+			}
+		})
+	}
+}
+
+// A status lists a hundred replicas; whoever may read the reports sees the others too.
+func TestReplicasPastTheHundredthComeFromTheirReports(t *testing.T) {
+	const replicas = 130
+	status := v1alpha1.ExecutorStatus{ObservedGeneration: 1, Replicas: counts(127, replicas, 0), Conditions: ready(metav1.ConditionFalse, 1, time.Minute)}
+	f := Facts{PodsRead: true}
+	for i := range replicas {
+		name := fmt.Sprintf("gatehouse-%03d", i)
+		f.Pods = append(f.Pods, pod(name))
+		if i < 100 {
+			status.ByPod = append(status.ByPod, entry(name, 1, 1, "same", time.Hour, ""))
+		}
+		switch i {
+		case 127: // has not reported
+		case 128:
+			f.Reports = append(f.Reports, report("many", name, 1, 1, "other", "", ""))
+		case 129:
+			f.Reports = append(f.Reports, report("many", name, 1, 0, "", "broken", "broken in full"))
+		default:
+			f.Reports = append(f.Reports, report("many", name, 1, 1, "same", "", ""))
+		}
+	}
+	f.Reports = append(f.Reports, report("many", "of-a-pod-that-is-gone", 1, 1, "same", "", ""), report("another", "gatehouse-110", 9, 9, "same", "", ""))
+	f.Executors = []v1alpha1.Executor{executor("many", 1, status)}
+
+	got := Build(f).Items[0].Replicas
+	if len(got) != replicas {
+		t.Fatalf("%d replicas are told, want %d", len(got), replicas)
+	}
+	for i, want := range []string{"has not reported", "trusts something else than the leader does: its inputs differ", "broken"} {
+		if got[i].Pod != fmt.Sprintf("gatehouse-%03d", 127+i) || got[i].Succeeded || got[i].BriefError != want {
+			t.Errorf("replica %d is %+v, want trouble %q first", i, got[i], want)
+		}
+	}
+	if got[2].Error != "broken in full" {
+		t.Errorf("the error in full is %q", got[2].Error)
+	}
+	for _, r := range got[3:] {
+		if !r.Succeeded || r.ServingGeneration != 1 {
+			t.Errorf("%+v should be well", r)
+		}
+	}
+
+	// Without the pods the reports alone tell; one of a pod that is gone cannot be told from the others.
+	f.Pods, f.PodsRead = nil, false
+	if got := Build(f).Items[0].Replicas; len(got) != replicas {
+		t.Errorf("without pods %d replicas are told, want %d: those that reported", len(got), replicas)
+	}
+}
+
+// A report that has changed since the status was written is of something else.
+func TestAReportOfSomethingElseExplainsNothing(t *testing.T) {
+	f := mixed()
+	f.Reports[0].Status.ObservedGeneration = 8
+	for _, r := range Build(f).Items[2].Replicas {
+		if r.Pod == "gatehouse-b" && r.Error != "" {
+			t.Errorf("generation 7 is explained by %q, which is of generation 8", r.Error)
+		}
+	}
+}
+
+func TestWhatKeepsAPodFromServingIsSaid(t *testing.T) {
+	tests := []struct {
+		name string
+		pod  corev1.Pod
+		want podState
+	}{
+		{"Ready", pod("p"), podState{serves: true}},
+		{"unschedulable", pod("p", unscheduled), podState{why: "it has no node (Unschedulable)", since: ago(2 * time.Minute)}},
+		{"ending, and Ready still", pod("p", ending), podState{why: "it is ending", since: ago(5 * time.Second)}},
+		{"crashing", pod("p", crashing), podState{why: "it is not Ready (CrashLoopBackOff)", since: ago(time.Hour)}},
+		{"starting", pod("p", func(p *corev1.Pod) { p.Status = corev1.PodStatus{Phase: corev1.PodPending} }), podState{why: "it is starting", since: ago(time.Hour)}},
+		{"evicted", pod("p", func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" }), podState{why: "it has ended (Evicted)", since: ago(time.Hour)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := stateOf(&tt.pod); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// Whoever may write a status cannot write to the terminal of whoever reads it.
+func TestNoTextReachesATerminalAsItIs(t *testing.T) {
+	hostile := "\x1b[2J\x1b]0;title\a\r\u009b31m\u202egnp.\u2028\x00\x7f\xff\u200b" + strings.Repeat("long ", 10_000)
+	lines := "first\n" + hostile
+	e := executor("e", 1, v1alpha1.ExecutorStatus{
+		ObservedGeneration: 1, BriefError: lines, Error: lines, Replicas: v1alpha1.ReplicaCounts{Expected: 1, NotServing: 1, Summary: hostile},
+		Conditions: ready(metav1.ConditionFalse, 1, 0),
+		ByPod:      []v1alpha1.ReplicaStatus{{ID: hostile, PodUID: types.UID(hostile), Inputs: hostile, BriefError: lines, ObservedGeneration: 1}},
+	})
+	r := report("e", "p", 1, 1, hostile, lines, lines)
+	r.Spec.Pod.UID, r.Status.Reason = types.UID(hostile), hostile
+	idle := pod("q", crashing)
+	idle.Status.ContainerStatuses[0].State.Waiting.Reason = lines
+	f := Facts{Executors: []v1alpha1.Executor{e}, Reports: []v1alpha1.ExecutorPodStatus{r}, Pods: []corev1.Pod{idle}, PodsRead: true, Notes: []string{lines}, Errors: []string{lines}}
+	for _, output := range []Output{Table, Wide, JSON, YAML} {
+		var out bytes.Buffer
+		o := Options{Output: output, Out: &out, Err: &out, Clock: clocktesting.NewFakePassiveClock(now)}
+		if err := o.print(Build(f)); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range out.String() {
+			if r != '\n' && !unicode.IsPrint(r) || r == '\ufffd' {
+				t.Fatalf("output %q: %q at %d", output, r, i)
+			}
+		}
+		if out.Len() > 128<<10 {
+			t.Errorf("output %q has %d bytes", output, out.Len())
+		}
+		if got := strings.Count(out.String(), "\n"); output == Table && got != 6 {
+			t.Errorf("a line break broke the table into %d lines:\n%s", got, out.String())
+		}
+	}
+}
+
+func TestTheAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		list List
+		want Answer
+	}{
+		{List{Ready: true}, AllReady},
+		{List{Ready: false}, NotReady},
+		{List{Ready: true, Errors: []string{"e"}}, CannotTell},
+		{List{Ready: false, Errors: []string{"e"}}, CannotTell},
+		{List{Ready: true, Notes: []string{"n"}}, AllReady},
+	} {
+		if got := tt.list.Answer(); got != tt.want {
+			t.Errorf("%+v: %d, want %d", tt.list, got, tt.want)
+		}
+	}
+}
+
+// Many pods that do not serve do not bury those that do.
+func TestPodsThatDoNotServeAreCutShort(t *testing.T) {
+	f := mixed()
+	f.Executors = f.Executors[:1]
+	for i := range 30 {
+		f.Pods = append(f.Pods, pod(fmt.Sprintf("pending-%02d", i), unscheduled))
+	}
+	text := newTable(Build(f), false, now).String()
+	if got := strings.Count(text, "not serving: "); got != shownIdle || !strings.Contains(text, "(22 more that do not serve)") {
+		t.Errorf("%d pods are named:\n%s", got, text)
+	}
+	if wide := newTable(Build(f), true, now).String(); strings.Count(wide, "not serving: ") != 32 {
+		t.Errorf("the wide table names not all:\n%s", wide)
+	}
+}
+
+func TestJSONIsWhatGoReads(t *testing.T) {
+	var out bytes.Buffer
+	if err := (Options{Output: JSON, Out: &out}).print(Build(mixed())); err != nil {
+		t.Fatal(err)
+	}
+	var list List
+	decoder := json.NewDecoder(&out)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&list); err != nil || len(list.Items) != 4 || len(list.Items[2].Replicas) != 5 {
+		t.Errorf("%v: %+v", err, list)
+	}
+}
