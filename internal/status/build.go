@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/podstatus"
 )
 
 // Facts are what was read.
@@ -31,8 +32,10 @@ func Build(f Facts) *List {
 	list := &List{APIVersion: APIVersion, Kind: ListKind, Ready: true, Items: []Executor{}}
 	reports := map[types.UID][]*v1alpha1.ExecutorPodStatus{}
 	for i := range f.Reports {
-		uid := f.Reports[i].Spec.Executor.UID
-		reports[uid] = append(reports[uid], &f.Reports[i])
+		// Of a replica and an Executor there is one report, under the name that the two of them give it.
+		if r := &f.Reports[i]; r.Name == podstatus.PackName(r.Spec.Pod.Name, r.Spec.Executor) {
+			reports[r.Spec.Executor.UID] = append(reports[r.Spec.Executor.UID], r)
+		}
 	}
 	for i := range f.Executors {
 		e := &f.Executors[i]
@@ -178,7 +181,7 @@ func explained(r Replica, generation int64) Replica {
 	case r.ServingGeneration != generation:
 		r.BriefError = fmt.Sprintf("does not serve generation %d", generation)
 	default:
-		r.BriefError = "trusts something else than the leader does: its inputs differ"
+		r.BriefError = "trusts other keys or certificates than the leader: its inputs differ"
 	}
 	return r
 }

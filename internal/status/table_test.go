@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/podstatus"
 )
 
 var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -55,10 +56,11 @@ func executor(name string, generation int64, status v1alpha1.ExecutorStatus) v1a
 }
 
 func report(of, pod string, observed, serving int64, inputs, brief, full string) v1alpha1.ExecutorPodStatus {
+	identity := v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: of, UID: types.UID(of + "-uid")}
 	return v1alpha1.ExecutorPodStatus{
-		ObjectMeta: metav1.ObjectMeta{Name: of + "." + pod},
+		ObjectMeta: metav1.ObjectMeta{Name: podstatus.PackName(pod, identity)},
 		Spec: v1alpha1.ExecutorPodStatusSpec{
-			Executor: v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: of, UID: types.UID(of + "-uid")},
+			Executor: identity,
 			Pod:      v1alpha1.PodIdentity{Name: pod, UID: types.UID(pod + "-uid")},
 		},
 		Status: v1alpha1.ExecutorPodStatusStatus{
@@ -228,7 +230,7 @@ func TestReplicasPastTheHundredthComeFromTheirReports(t *testing.T) {
 	if len(got) != replicas {
 		t.Fatalf("%d replicas are told, want %d", len(got), replicas)
 	}
-	for i, want := range []string{"has not reported", "trusts something else than the leader does: its inputs differ", "broken"} {
+	for i, want := range []string{"has not reported", "trusts other keys or certificates than the leader: its inputs differ", "broken"} {
 		if got[i].Pod != fmt.Sprintf("gatehouse-%03d", 127+i) || got[i].Succeeded || got[i].BriefError != want {
 			t.Errorf("replica %d is %+v, want trouble %q first", i, got[i], want)
 		}
@@ -249,14 +251,24 @@ func TestReplicasPastTheHundredthComeFromTheirReports(t *testing.T) {
 	}
 }
 
-// A report that has changed since the status was written is of something else.
+// A report explains an entry of the status if it is that replica's, and of what the status was made of.
 func TestAReportOfSomethingElseExplainsNothing(t *testing.T) {
-	f := mixed()
-	f.Reports[0].Status.ObservedGeneration = 8
-	for _, r := range Build(f).Items[2].Replicas {
-		if r.Pod == "gatehouse-b" && r.Error != "" {
-			t.Errorf("generation 7 is explained by %q, which is of generation 8", r.Error)
-		}
+	for name, change := range map[string]func(*v1alpha1.ExecutorPodStatus){
+		"another generation":      func(r *v1alpha1.ExecutorPodStatus) { r.Status.ObservedGeneration = 8 },
+		"other inputs":            func(r *v1alpha1.ExecutorPodStatus) { r.Status.Inputs = "other" },
+		"another pod of the name": func(r *v1alpha1.ExecutorPodStatus) { r.Spec.Pod.UID = "other" },
+		"another Executor":        func(r *v1alpha1.ExecutorPodStatus) { r.Spec.Executor.UID = "other" },
+		"a name of somebody's":    func(r *v1alpha1.ExecutorPodStatus) { r.Name = "made-by-hand" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := mixed()
+			change(&f.Reports[0])
+			for _, r := range Build(f).Items[2].Replicas {
+				if r.Pod == "gatehouse-b" && (r.Error != "" || r.BriefError == "") {
+					t.Errorf("generation 7 is explained by %q", r.Error)
+				}
+			}
+		})
 	}
 }
 
@@ -292,7 +304,7 @@ func TestNoTextReachesATerminalAsItIs(t *testing.T) {
 		ByPod:      []v1alpha1.ReplicaStatus{{ID: hostile, PodUID: types.UID(hostile), Inputs: hostile, BriefError: lines, ObservedGeneration: 1}},
 	})
 	r := report("e", "p", 1, 1, hostile, lines, lines)
-	r.Spec.Pod.UID, r.Status.Reason = types.UID(hostile), hostile
+	r.Spec.Pod.UID, r.Status.Reason = types.UID(hostile), hostile // the UID that the entry says
 	idle := pod("q", crashing)
 	idle.Status.ContainerStatuses[0].State.Waiting.Reason = lines
 	f := Facts{Executors: []v1alpha1.Executor{e}, Reports: []v1alpha1.ExecutorPodStatus{r}, Pods: []corev1.Pod{idle}, PodsRead: true, Notes: []string{lines}, Errors: []string{lines}}
@@ -336,7 +348,7 @@ func TestTheAnswer(t *testing.T) {
 // Many pods that do not serve do not bury those that do.
 func TestPodsThatDoNotServeAreCutShort(t *testing.T) {
 	f := mixed()
-	f.Executors = f.Executors[:1]
+	f.Executors, f.Namespaced = f.Executors[:1], nil
 	for i := range 30 {
 		f.Pods = append(f.Pods, pod(fmt.Sprintf("pending-%02d", i), unscheduled))
 	}

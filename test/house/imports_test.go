@@ -35,7 +35,7 @@ var rooms = []struct {
 	{"internal/release", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/executor", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/gateway", []string{"api/v1alpha1", "internal/image", "internal/registry", "internal/verify", "internal/executor", "internal/outcome", "internal/revision", "internal/rollout", "internal/wake"}},
 	{"internal/ratify", []string{"api/v1alpha1"}},
-	{"internal/status", []string{"api/v1alpha1"}},
+	{"internal/status", []string{"api/v1alpha1", "internal/podstatus"}},
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/executor", "internal/image", "internal/registry", "internal/revision"}},
 	{"internal/offline", []string{"api/v1alpha1", "internal/executor", "internal/image", "internal/lint", "internal/registry", "internal/verify"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/verify", "internal/executor", "internal/podstatus", "internal/outcome", "internal/release", "internal/gateway"}},
