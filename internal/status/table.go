@@ -94,23 +94,26 @@ func (e *Executor) counted() string {
 
 func replicaRows(e *Executor, wide bool, now time.Time) []row {
 	var rows []row
-	idle, left := 0, 0
+	serving, idle, left := 0, 0, 0
 	for _, r := range e.Replicas {
-		if !r.Serving {
-			if idle++; idle > shownIdle && !wide {
-				left++
-				continue
-			}
+		if r.Serving {
+			serving++
+		} else if idle++; idle > shownIdle && !wide {
+			left++
+			continue
 		}
 		rows = append(rows, replicaRow(e, r, wide, now))
 	}
-	key := string(e.Kind) + "/" + e.key()
-	if left > 0 {
-		rows = append(rows, line(row{executor: key, replica: "more"}, wide, nil, now, fmt.Sprintf("(%d more that do not serve)", left), "", "", "", "", "", ""))
+	unnamed := func(key, text string, n int) {
+		if n > 0 {
+			rows = append(rows, line(row{executor: string(e.Kind) + "/" + e.key(), replica: key}, wide, nil, now, fmt.Sprintf(text, n), "", "", "", "", "", ""))
+		}
 	}
-	if n := int(e.Counts.NotServing) - idle; n > 0 {
-		rows = append(rows, line(row{executor: key, replica: "unnamed"}, wide, nil, now, fmt.Sprintf("(%d not serving)", n), "", "", "", "", "", ""))
+	if serving > 0 { // out of a cluster none is listed, and none is missing
+		unnamed("listed", "(%d more that serve)", int(e.Counts.Expected)-serving)
 	}
+	unnamed("left", "(%d more that do not serve)", left)
+	unnamed("counted", "(%d not serving)", int(e.Counts.NotServing)-idle)
 	return rows
 }
 

@@ -249,6 +249,11 @@ func TestReplicasPastTheHundredthComeFromTheirReports(t *testing.T) {
 	if got := Build(f).Items[0].Replicas; len(got) != replicas {
 		t.Errorf("without pods %d replicas are told, want %d: those that reported", len(got), replicas)
 	}
+	// Without the reports either, it is said that there are more.
+	f.Reports = nil
+	if text := newTable(Build(f), false, now).String(); !strings.Contains(text, "└─ (30 more that serve) ") || strings.Count(text, "\n") != 103 {
+		t.Errorf("thirty replicas are missing:\n%s", text)
+	}
 }
 
 // A report explains an entry of the status if it is that replica's, and of what the status was made of.
