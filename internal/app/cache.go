@@ -18,7 +18,7 @@ import (
 
 // cacheOptions keep in memory what the controllers look at and nothing else: of workloads those that Gatehouse
 // manages, and of them what a gateway looks at; of Secrets and revisions those in its own namespace; of a ConfigMap in its
-// own namespace all, for a release may refer to it.
+// own namespace all, for a release may refer to it; of the pods there all, for some of them are its replicas.
 func cacheOptions(namespace string, watchFailed toolscache.WatchErrorHandlerWithContext) cache.Options {
 	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
 	own := map[string]cache.Config{namespace: {}}
@@ -36,11 +36,28 @@ func cacheOptions(namespace string, watchFailed toolscache.WatchErrorHandlerWith
 				namespace:           {},
 				cache.AllNamespaces: {LabelSelector: managed, Transform: gateway.Essentials},
 			}},
-			&corev1.Pod{}:                {Label: managed, Transform: gateway.Essentials},
+			&corev1.Pod{}: {Namespaces: map[string]cache.Config{
+				namespace:           {Transform: labelled},
+				cache.AllNamespaces: {LabelSelector: managed, Transform: gateway.Essentials},
+			}},
 			&corev1.Secret{}:             {Namespaces: own},
 			&appsv1.ControllerRevision{}: {Namespaces: own},
 		},
 	}
+}
+
+// labelled is gateway.Essentials for pods of Gatehouse's own namespace: their labels tell which are its replicas.
+func labelled(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	labels := pod.Labels
+	if _, err := gateway.Essentials(pod); err != nil {
+		return nil, err
+	}
+	pod.Labels = labels
+	return pod, nil
 }
 
 // withoutCopies drops what repeats the rest of an object: who owns which field, and what kubectl applied last. Nobody

@@ -20,8 +20,12 @@ type Config struct {
 	// Namespace is Gatehouse's own: its lease, its ControllerRevisions, and the Secrets and ConfigMaps that cluster
 	// kinds refer to.
 	Namespace string
-	// Identity names this process in the lease: the pod's name.
+	// Identity names this process in the lease; empty means the pod's name, or one that is made up.
 	Identity string
+	// Pod is the name of the pod that this process runs in, in Namespace, and PodUID that pod's UID. Without a pod, as out
+	// of a cluster, nothing is reported of what this process serves.
+	Pod    string
+	PodUID string
 
 	// LeaderElect says whether a lease decides who writes. Without it there must be one process only.
 	LeaderElect   bool
@@ -59,7 +63,9 @@ type Config struct {
 func (c *Config) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file; default: the pod's service account, or what kubectl would use")
 	flags.StringVar(&c.Namespace, "namespace", envOr("POD_NAMESPACE", "gatehouse-system"), "Gatehouse's own namespace: its lease, revisions, and the Secrets and ConfigMaps that releases refer to; default: POD_NAMESPACE")
-	flags.StringVar(&c.Identity, "identity", os.Getenv("POD_NAME"), "name of this process in the lease; default: POD_NAME, or the host name and a random part")
+	flags.StringVar(&c.Identity, "identity", "", "name of this process in the lease; default: --pod-name, or the host name and a random part")
+	flags.StringVar(&c.Pod, "pod-name", os.Getenv("POD_NAME"), "name of the pod, in --namespace, that this process runs in and reports for; default: POD_NAME; empty out of a cluster: nothing is reported, and there must be one process only")
+	flags.StringVar(&c.PodUID, "pod-uid", os.Getenv("POD_UID"), "UID of that pod; default: POD_UID, or that of the pod that has the name")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "elect one writer among the replicas; without it there must be one process only")
 	flags.DurationVar(&c.LeaseDuration, "lease-duration", 15*time.Second, "how long the others wait for a leader that is not heard of, in whole seconds")
 	flags.DurationVar(&c.RenewDeadline, "renew-deadline", 10*time.Second, "how long a leader tries to renew before it stops")
@@ -90,6 +96,12 @@ func (c *Config) Validate() error {
 	}
 	if c.LeaderElect && c.LeaseDuration%time.Second != 0 {
 		errs = append(errs, fmt.Errorf("--lease-duration %s must be whole seconds: a Lease is told in seconds, and the others would take over before the leader stops", c.LeaseDuration))
+	}
+	if problems := validation.IsDNS1123Subdomain(c.Pod); c.Pod != "" && len(problems) > 0 {
+		errs = append(errs, fmt.Errorf("--pod-name %q: %s", c.Pod, problems[0]))
+	}
+	if c.PodUID != "" && c.Pod == "" {
+		errs = append(errs, fmt.Errorf("--pod-uid %q needs --pod-name: set POD_NAME and POD_UID from the pod's own metadata", c.PodUID))
 	}
 	if c.QPS <= 0 || c.Burst <= 0 {
 		errs = append(errs, fmt.Errorf("--kube-api-qps %v and --kube-api-burst %d must be positive", c.QPS, c.Burst))

@@ -11,7 +11,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -25,6 +27,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/gateway"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/internal/podstatus"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/release"
 	"github.com/gatehouse-dev/gatehouse/internal/verify/notation"
@@ -68,7 +71,7 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &process{config: config, rest: rest, log: log}
+	p := &process{config: config, rest: rest, log: log, name: string(uuid.NewUUID())}
 	p.ready.watches = newWatches(clock.RealClock{}, log)
 	failed := make(chan error, 3)
 	if err := serve(ctx, config.MetricsAddress, metricsHandler(p), failed); err != nil {
@@ -81,7 +84,13 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 		return fmt.Errorf("--pprof-bind-address %s: %w", config.ProfileAddress, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- p.lead(ctx) }()
+	go func() {
+		err := p.lead(ctx)
+		if ctx.Err() != nil {
+			p.withdraw(context.WithoutCancel(ctx))
+		}
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -89,6 +98,25 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 		cancel()
 		return errors.Join(err, <-done)
 	}
+}
+
+// withdrawal is how long a process that ends takes to delete its reports.
+const withdrawal = 5 * time.Second
+
+// withdraw deletes this replica's reports when the process has been told to end and no manager writes any more. One that
+// ends otherwise leaves them, for the process that comes after it in the pod.
+func (p *process) withdraw(ctx context.Context) {
+	reporter := p.ready.reporter.Load()
+	if reporter == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, withdrawal)
+	defer cancel()
+	deleted, err := reporter.Withdraw(ctx)
+	if err != nil {
+		p.log.Error(err, "not every report of this replica was deleted; the leader does it when the pod is gone", "replica", p.config.Pod)
+	}
+	p.log.Info("deleted the reports of what this replica served", "replica", p.config.Pod, "reports", deleted)
 }
 
 // lead runs one manager after the other until ctx ends. A first one that cannot start ends the process with the reason;
@@ -127,6 +155,7 @@ var retries = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps:
 // process is what outlives a manager.
 type process struct {
 	config  Config
+	name    string // by which it is told from the process that was in its pod before
 	rest    *rest.Config
 	log     logr.Logger
 	ready   readiness
@@ -205,13 +234,14 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	passes := outcome.NewMetrics(collected)
 	live := executor.NewLive(realClock)
 	p.ready.live.Store(live)
+	board := executor.NewBoard()
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
 		Client:   mgr.GetClient(),
 		Reader:   mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder("gatehouse-executor"),
 		Clock:    realClock,
 		Live:     live,
-		Board:    executor.NewBoard(),
+		Board:    board,
 		Tools: executor.Tools{
 			Registry:    registries,
 			LayoutRoot:  p.config.OCILayoutRoot,
@@ -226,6 +256,25 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Registerer: collected,
 	}); err != nil {
 		return err
+	}
+	if p.config.Pod != "" {
+		reporter, err := podstatus.NewReporter(mgr, podstatus.ReporterDependencies{
+			Replica: podstatus.Replica{
+				Namespace: p.config.Namespace,
+				Pod:       p.config.Pod,
+				UID:       types.UID(p.config.PodUID),
+				Process:   p.name,
+			},
+			Board:       board,
+			Live:        live,
+			Clock:       realClock,
+			Resync:      p.config.Resync,
+			WatchFailed: p.ready.watches.handle,
+		})
+		if err != nil {
+			return err
+		}
+		p.ready.reporter.Store(reporter)
 	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client:        mgr.GetClient(),

@@ -22,5 +22,9 @@ package app
 // +kubebuilder:rbac:groups=apps,namespace=gatehouse-system,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=gatehouse-system,resources=leases,verbs=get;create;update
 //
+// What each replica serves: every one writes its own reports there, and the leader sweeps those of pods that are gone.
+// +kubebuilder:rbac:groups=gatehouse.dev,namespace=gatehouse-system,resources=executorpodstatuses,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=gatehouse.dev,namespace=gatehouse-system,resources=executorpodstatuses/status,verbs=get;patch
+//
 // Dry runs of pod templates, before a revision of them is stored.
 // +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=podtemplates,verbs=create

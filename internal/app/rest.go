@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -31,7 +32,7 @@ func (c *Config) rest() (*rest.Config, error) {
 // lock is the lease, held under the name of this process, by a client of its own whose requests give up well before
 // the lease does.
 func (c *Config) lock(base *rest.Config) (resourcelock.Interface, error) {
-	identity := c.Identity
+	identity := cmp.Or(c.Identity, c.Pod)
 	if identity == "" {
 		host, err := os.Hostname()
 		if err != nil {

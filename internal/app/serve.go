@@ -16,6 +16,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
+	"github.com/gatehouse-dev/gatehouse/internal/podstatus"
 )
 
 // readiness is what /readyz answers. It outlives the managers that a process runs one after the other.
@@ -23,6 +24,8 @@ type readiness struct {
 	synced  atomic.Bool
 	watches *watches
 	live    atomic.Pointer[executor.Live] // of the manager that runs now
+	// reporter is that manager's; nil without a pod to report for.
+	reporter atomic.Pointer[podstatus.Reporter]
 }
 
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -33,6 +36,12 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	if live := r.live.Load(); live != nil {
 		if ready, awaited := live.Ready(); !ready {
 			http.Error(w, "Executors: "+awaited, http.StatusServiceUnavailable)
+			return
+		}
+	}
+	if reporter := r.reporter.Load(); reporter != nil {
+		if published, awaited := reporter.Published(); !published {
+			http.Error(w, "reports of what this replica serves: "+awaited, http.StatusServiceUnavailable)
 			return
 		}
 	}

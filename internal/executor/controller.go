@@ -44,8 +44,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	if e == nil || e.deleted {
-		r.live.Remove(request.NamespacedName)
 		r.board.Remove(request.NamespacedName)
+		r.live.Remove(request.NamespacedName)
 		r.builds.forget(request.NamespacedName)
 		if e == nil && r.leads.Load() {
 			return reconcile.Result{}, r.history.forget(ctx, request.NamespacedName)
@@ -56,8 +56,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if ctx.Err() != nil {
 		return reconcile.Result{}, ctx.Err() // what was interrupted says nothing of the Executor
 	}
+	r.board.Put(a.report(e)) // first: once the set is ready, the board says all there is to say
 	r.live.Put(a.served)
-	r.board.Put(a.report(e))
 	if !r.leads.Load() {
 		return r.again(a)
 	}

@@ -1,0 +1,130 @@
+package podstatus
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// published knows of which Executors this process has a report stored, and why of others it has not.
+type published struct {
+	mu sync.Mutex
+	// all says that each was once. From then on a report that is late says nothing of this process: whoever counts the
+	// replicas sees that it is.
+	all     bool
+	begun   bool  // who reports is known, and what is stored already
+	general error // why it has not begun
+	uids    map[types.NamespacedName]types.UID
+	trouble map[types.NamespacedName]error
+}
+
+func newPublished() *published {
+	return &published{uids: map[types.NamespacedName]types.UID{}, trouble: map[types.NamespacedName]error{}}
+}
+
+// cannot takes in why reports cannot be stored at all; nil is that this has ended.
+func (p *published) cannot(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.general = err
+}
+
+// begin takes in that reports can be stored.
+func (p *published) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun, p.general = true, nil
+}
+
+// is takes in that the report on an Executor is stored.
+func (p *published) is(name types.NamespacedName, uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uids[name] = uid
+}
+
+// isNot takes in that there is no report on an Executor.
+func (p *published) isNot(name types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.uids, name)
+}
+
+// note takes in how a pass over an Executor ended.
+func (p *published) note(name types.NamespacedName, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.trouble, name)
+		return
+	}
+	p.trouble[name] = err
+}
+
+// Published reports whether each Executor that there was at the start has a report of this process, and if not, which
+// have none, and why not. Once it is true it stays so.
+func (r *Reporter) Published() (bool, string) {
+	// In this order: whoever is on the board when all have been attempted is to be reported on.
+	attempted, awaited := r.live.Ready()
+	said := map[types.NamespacedName]types.UID{}
+	for _, name := range r.board.Names() {
+		if report, ok := r.board.Get(name); ok {
+			said[name] = report.UID
+		}
+	}
+	return r.published.since(attempted, awaited, said)
+}
+
+func (p *published) since(attempted bool, awaited string, said map[types.NamespacedName]types.UID) (bool, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.all:
+		return true, ""
+	case !p.begun:
+		if p.general != nil {
+			return false, p.general.Error()
+		}
+		return false, "those of before are not listed yet"
+	case !attempted:
+		return false, awaited
+	}
+	var missing []string
+	var trouble []string
+	for name, uid := range said {
+		if p.uids[name] == uid {
+			continue
+		}
+		missing = append(missing, describe(name))
+		if err := p.trouble[name]; err != nil {
+			trouble = append(trouble, err.Error())
+		}
+	}
+	if len(missing) == 0 {
+		p.all = true
+		return true, ""
+	}
+	slices.Sort(missing)
+	slices.Sort(trouble)
+	const shown = 10
+	if len(missing) > shown {
+		missing = append(missing[:shown:shown], fmt.Sprintf("and %d more", len(missing)-shown))
+	}
+	why := "not stored yet: " + strings.Join(missing, ", ")
+	if len(trouble) > 0 {
+		why += "\n" + trouble[0]
+	}
+	return false, why
+}
+
+// describe names an Executor for people.
+func describe(name types.NamespacedName) string {
+	identity := identityOf(name, "")
+	if name.Namespace == "" {
+		return string(identity.Kind) + " " + name.Name
+	}
+	return string(identity.Kind) + " " + name.String()
+}
