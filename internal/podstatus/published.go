@@ -1,12 +1,16 @@
 package podstatus
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // published knows of which Executors this process has a report stored, and why of others it has not.
@@ -64,48 +68,71 @@ func (p *published) note(name types.NamespacedName, err error) {
 	p.trouble[name] = err
 }
 
-// Published reports whether each Executor that there was at the start has a report of this process, and if not, which
-// have none, and why not. Once it is true it stays so.
+// Published reports whether this process has stored a report on each Executor that it was ready for at first, and whether
+// none is left of a process that was in the pod before it; if not, on which Executors, and why not. Once it is true it
+// stays so.
 func (r *Reporter) Published() (bool, string) {
+	if done, why := r.published.done(); done || why != "" {
+		return done, why
+	}
 	// In this order: whoever is on the board when all have been attempted is to be reported on.
-	attempted, awaited := r.live.Ready()
+	if ready, awaited := r.live.Ready(); !ready {
+		return false, awaited
+	}
 	said := map[types.NamespacedName]types.UID{}
 	for _, name := range r.board.Names() {
 		if report, ok := r.board.Get(name); ok {
 			said[name] = report.UID
 		}
 	}
-	return r.published.since(attempted, awaited, said)
+	var inherited []types.NamespacedName
+	list := &v1alpha1.ExecutorPodStatusList{}
+	if err := r.reports.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil { // from memory
+		return false, err.Error()
+	}
+	for i := range list.Items {
+		if r.inherited(&list.Items[i]) {
+			inherited = append(inherited, keyOf(list.Items[i].Spec.Executor))
+		}
+	}
+	return r.published.lacks(said, inherited)
 }
 
-func (p *published) since(attempted bool, awaited string, said map[types.NamespacedName]types.UID) (bool, string) {
+// done reports whether all was stored once, and if not, why nothing can be yet; without that it is to be looked at.
+func (p *published) done() (bool, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.all:
-		return true, ""
-	case !p.begun:
-		if p.general != nil {
-			return false, p.general.Error()
-		}
-		return false, "those of before are not listed yet"
-	case !attempted:
-		return false, awaited
+	case p.all || p.begun:
+		return p.all, ""
+	case p.general != nil:
+		return false, p.general.Error()
 	}
-	var missing []string
-	var trouble []string
+	return false, "those of before are not listed yet"
+}
+
+func (p *published) lacks(said map[types.NamespacedName]types.UID, inherited []types.NamespacedName) (bool, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lacking := map[types.NamespacedName]struct{}{}
 	for name, uid := range said {
-		if p.uids[name] == uid {
-			continue
+		if p.uids[name] != uid {
+			lacking[name] = struct{}{}
 		}
+	}
+	for _, name := range inherited {
+		lacking[name] = struct{}{}
+	}
+	if len(lacking) == 0 {
+		p.all = true
+		return true, ""
+	}
+	var missing, trouble []string
+	for name := range lacking {
 		missing = append(missing, describe(name))
 		if err := p.trouble[name]; err != nil {
 			trouble = append(trouble, err.Error())
 		}
-	}
-	if len(missing) == 0 {
-		p.all = true
-		return true, ""
 	}
 	slices.Sort(missing)
 	slices.Sort(trouble)

@@ -31,7 +31,7 @@ type ReporterDependencies struct {
 	Replica Replica
 	// Board holds what there is to report.
 	Board *executor.Board
-	// Live says when every Executor has been attempted: until then one that is not on the board is not gone.
+	// Live says when the Executors of a namespace have been attempted: until then one that is not on the board is not gone.
 	Live *executor.Live
 	// Clock tells the time.
 	Clock clock.PassiveClock
@@ -178,11 +178,8 @@ func (r *Reporter) Reconcile(ctx context.Context, request reconcile.Request) (re
 // pass brings the stored report on an Executor to what the board says. It is to be passed over again at the time that is
 // returned, if that is not zero.
 func (r *Reporter) pass(ctx context.Context, name types.NamespacedName) (again time.Time, err error) {
-	attempted, _ := r.live.Ready() // before the board is looked at: what it then lacks is gone
+	attempted, _ := r.live.Attempted(name.Namespace) // before the board is looked at: what it then lacks is gone
 	said, there := r.board.Get(name)
-	if !there && !attempted {
-		return time.Time{}, nil // it may be on the board yet; once all are attempted, it is passed over again
-	}
 	found, err := r.find(ctx, name)
 	if err != nil {
 		return time.Time{}, err
@@ -200,8 +197,23 @@ func (r *Reporter) pass(ctx context.Context, name types.NamespacedName) (again t
 			return time.Time{}, err
 		}
 	}
-	if !there {
+	switch {
+	case there:
+		return found.doubt, r.publish(ctx, said, found.report)
+	case attempted:
+		return time.Time{}, r.retract(ctx, name, found.report)
+	case !r.inherited(found.report):
+		return found.doubt, nil // once it is attempted, it is passed over again
+	}
+	// A process before this one has said something of it, and this one does not know yet whether it is there. While the
+	// replica is not ready, that counts for nothing; once it is, it would count as this one's.
+	if ready, _ := r.live.Ready(); ready {
 		return time.Time{}, r.retract(ctx, name, found.report)
 	}
-	return found.doubt, r.publish(ctx, said, found.report)
+	return r.clock.Now().Add(time.Second), nil
+}
+
+// inherited reports whether a report is of a process that was in the pod before this one.
+func (r *Reporter) inherited(report *v1alpha1.ExecutorPodStatus) bool {
+	return report != nil && report.Spec.Pod == *r.pod.Load() && report.Status.Process != r.replica.Process
 }

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -240,6 +241,78 @@ func TestTheReportOfAProcessBeforeDoesNotCount(t *testing.T) {
 	after.stores(kept)
 	after.lacks(gone.Name)
 	after.wrote(since, 2)
+}
+
+// A process that goes on with another manager, as after it has lost the lease, says nothing anew: what is stored is its own.
+func TestAnotherManagerOfTheSameProcessWritesNothing(t *testing.T) {
+	i := newInstallation(t)
+	pod := i.pod("gatehouse-0")
+	before := i.start(pod, starting{})
+	before.attempted()
+	said := reportOn("production", 4)
+	before.board.Put(said)
+	before.stores(said)
+	before.stop()
+
+	since := i.mark()
+	after := i.start(pod, starting{name: before.name})
+	after.live.Expect([]types.NamespacedName{said.Name})
+	eventually.Holds(t, 2*time.Second, func() error { // with nothing on its board yet
+		if ok, _ := after.reporter.Published(); ok {
+			return errors.New("it is ready")
+		}
+		if events := after.writes(since); len(events) > 0 {
+			return fmt.Errorf("it has written %v", events)
+		}
+		return nil
+	})
+	after.board.Put(said)
+	after.live.Put(&executor.Served{Name: said.Name, UID: said.UID})
+	after.isPublished()
+	after.stores(said)
+	after.wrote(since, 0)
+}
+
+// A replica becomes ready while a tenant's Executors are not attempted yet. What a process before it has said of them is
+// gone by then: it would count as this one's.
+func TestAReplicaThatIsReadyWithoutATenantSaysNothingOfIt(t *testing.T) {
+	i := newInstallation(t)
+	pod := i.pod("gatehouse-0")
+	before := i.start(pod, starting{})
+	before.attempted()
+	clusters, tenants := reportOn("production", 4), reportOn("own", 2)
+	tenants.Name.Namespace = "team"
+	before.board.Put(clusters)
+	before.board.Put(tenants)
+	before.stores(clusters)
+	before.stores(tenants)
+	before.stop()
+
+	fake := clocktesting.NewFakePassiveClock(time.Now())
+	after := i.start(pod, starting{clock: fake})
+	after.live.Expect([]types.NamespacedName{clusters.Name, tenants.Name})
+	after.board.Put(clusters)
+	after.live.Put(&executor.Served{Name: clusters.Name, UID: clusters.UID})
+	after.stores(clusters)
+	if ok, why := after.reporter.Published(); ok || !strings.Contains(why, "NamespacedExecutor team/own") {
+		t.Errorf("published %t: %s", ok, why)
+	}
+	if _, err := after.read(tenants.Name); err != nil {
+		t.Errorf("it is gone before there is need: %v", err)
+	}
+	fake.SetTime(fake.Now().Add(time.Minute))
+	eventually.Succeeds(t, within, func() error {
+		ok, why := after.reporter.Published()
+		if report, err := after.read(tenants.Name); ok && err == nil {
+			t.Fatalf("it is ready, and there is %+v of a process before it", report.Status)
+		}
+		if !ok {
+			return errors.New(why)
+		}
+		return nil
+	})
+	after.board.Put(tenants)
+	after.stores(tenants)
 }
 
 // Writes that fail because the cache is behind, or because an answer was lost, are made good; nothing is lost, and nothing

@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +85,9 @@ type process struct {
 type starting struct {
 	config *rest.Config // how it reaches the API server; default: straight, as an administrator
 	resync time.Duration
-	before func(*process) // is called before the manager starts
+	name   string             // of the process; default: one of its own
+	clock  clock.PassiveClock // of the Executors that are served; default: the real one
+	before func(*process)     // is called before the manager starts
 }
 
 // start runs a process in a pod, which waits to be told of its initial Executors.
@@ -96,7 +99,10 @@ func (i *installation) start(pod *corev1.Pod, s starting) *process {
 	if s.resync == 0 {
 		s.resync = time.Hour
 	}
-	p := &process{i: i, pod: pod, name: "process-" + rand.String(8), agent: "reporter-under-test-" + rand.String(8), board: executor.NewBoard(), live: executor.NewLive(clock.RealClock{})}
+	if s.clock == nil {
+		s.clock = clock.RealClock{}
+	}
+	p := &process{i: i, pod: pod, name: cmp.Or(s.name, "process-"+rand.String(8)), agent: "reporter-under-test-" + rand.String(8), board: executor.NewBoard(), live: executor.NewLive(s.clock)}
 	restConfig := rest.CopyConfig(s.config)
 	restConfig.UserAgent = p.agent
 	var err error

@@ -55,7 +55,7 @@ func withoutManagers(object any) (any, error) {
 }
 
 // sources wake the Reporter: for what is said and changes on the board, for what others do to this replica's reports, and
-// for reports on Executors that are gone, once it is known which are there.
+// for reports on Executors that are gone, once it is known of a namespace which are there.
 func (r *Reporter) sources(reports cache.Cache) []source.Source {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(q queue, report *v1alpha1.ExecutorPodStatus, deleted, certain bool) {
@@ -77,7 +77,7 @@ func (r *Reporter) sources(reports cache.Cache) []source.Source {
 			},
 		}),
 		r.live.Changes(func(ctx context.Context, change executor.Change) []reconcile.Request {
-			if change.Name != (types.NamespacedName{}) {
+			if change.Name.Name != "" {
 				return nil // the board tells
 			}
 			list := &v1alpha1.ExecutorPodStatusList{}
