@@ -298,6 +298,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Executors:     live,
 		Pool:          tenants,
 		Releases:      pool,
+		Registerer:    collected,
 		MaxVerdictAge: maxVerdictAge,
 		Recorder:      mgr.GetEventRecorder("gatehouse-gateway"),
 		Clock:         realClock,

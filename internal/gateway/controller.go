@@ -14,7 +14,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/gateway/manifest"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
-	"github.com/gatehouse-dev/gatehouse/internal/registry"
 )
 
 // reconciler passes over gateways.
@@ -27,10 +26,9 @@ type reconciler struct {
 	finisher  *outcome.Finisher
 	memory    *memory
 
-	executors     *executor.Live
-	pool          *registry.Pool // of gateways alone
-	releases      *registry.Pool // of releases
-	maxVerdictAge time.Duration
+	executors *executor.Live
+	ofTenant  executor.Inquiries // by the pool of gateways alone
+	ofRelease executor.Inquiries // by the pool of releases
 }
 
 // Reconcile brings one gateway closer to what it was given.

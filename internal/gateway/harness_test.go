@@ -101,6 +101,7 @@ type world struct {
 	judged            bool           // Executors are compiled; otherwise the manager believes that there are none
 	patient           bool           // the manager asks about an image again in an hour alone, unless an event tells it to
 	live              *executor.Live // of the manager that runs
+	counted           *prometheus.Registry
 }
 
 const plainProfile = `
@@ -205,6 +206,7 @@ func (w *world) start() {
 	}
 	ctx, cancel := context.WithCancel(w.Context())
 	pool := w.executors(ctx, mgr)
+	w.counted = prometheus.NewRegistry()
 	err = gateway.Setup(ctx, mgr, gateway.Dependencies{
 		Hub: mgr, Local: mgr,
 		Executors:     w.live,
@@ -217,6 +219,7 @@ func (w *world) start() {
 		Resync:        time.Hour,
 		Workers:       4,
 		Passes:        outcome.NewMetrics(prometheus.NewRegistry()),
+		Registerer:    w.counted,
 	})
 	if err != nil {
 		cancel()
@@ -239,6 +242,24 @@ func (w *world) start() {
 	if !mgr.GetCache().WaitForCacheSync(ctx) {
 		w.Fatal("the caches were not filled")
 	}
+}
+
+// verifications are the attempts of so far, of a metric, with an outcome.
+func (w *world) verifications(metric, outcome string) float64 {
+	w.Helper()
+	families, err := w.counted.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if family.GetName() == metric && series.GetLabel()[0].GetValue() == outcome {
+				return series.GetCounter().GetValue()
+			}
+		}
+	}
+	w.Fatalf("%s is not counted by outcome %s", metric, outcome)
+	return 0
 }
 
 func (w *world) tenants() map[string]cache.Config {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -56,11 +57,21 @@ type Dependencies struct {
 	Workers int
 	// Passes counts the passes of all controllers.
 	Passes *outcome.Metrics
+	// Registerer gets the counters of verifications.
+	Registerer prometheus.Registerer
 }
 
 // Setup adds the controller, its indexes and its watches to a manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err := addIndexes(ctx, d.Hub.GetFieldIndexer(), d.Local.GetFieldIndexer()); err != nil {
+		return err
+	}
+	releases, err := executor.CountReleases(d.Registerer)
+	if err != nil {
+		return err
+	}
+	tenants, err := executor.CountTenants(d.Registerer)
+	if err != nil {
 		return err
 	}
 	r := &reconciler{
@@ -71,10 +82,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		namespace: d.Namespace,
 		memory:    newMemory(d.Clock),
 
-		executors:     d.Executors,
-		pool:          d.Pool,
-		releases:      d.Releases,
-		maxVerdictAge: d.MaxVerdictAge,
+		executors: d.Executors,
+		ofTenant:  executor.Inquiries{Pool: d.Pool, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: tenants},
+		ofRelease: executor.Inquiries{Pool: d.Releases, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: releases},
 		finisher: &outcome.Finisher{
 			Client:     d.Hub.GetClient(),
 			Recorder:   d.Recorder,
@@ -99,7 +109,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	for _, owned := range ownedKinds {
 		set = set.WatchesRawSource(source.Kind[client.Object](d.Local.GetCache(), owned.object(), labelHandler()))
 	}
-	err := set.
+	err = set.
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: d.Workers,
 			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),

@@ -11,16 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
-	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/revision"
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
-	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // standing orders what a namespace's own Executors make of images: of several, the highest is that of all.
@@ -157,15 +154,7 @@ func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRe
 	case match.State != executor.Matched:
 		return judgement{standing: undecided, message: "no Executor vouches for " + subject.String()}
 	}
-	judged := r.known(r.releases, registry.Question[executor.Verdict]{
-		Key:       subject.String(),
-		Reference: subject.Reference(),
-		Access:    match.Key(),
-		Owner:     client.ObjectKeyFromObject(release),
-		MaxAge:    r.maxVerdictAge,
-		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
-		Heard:     heard(ctx, subject),
-	})
+	judged := judgementOf(r.ofRelease.Look(ctx, match, subject, client.ObjectKeyFromObject(release), time.Time{}))
 	if judged.standing == denied {
 		judged.standing = undecided
 	}
@@ -178,34 +167,21 @@ func (r *reconciler) judgeHere(ctx context.Context, gateway *v1alpha1.GatewayIns
 	if match.State != executor.Matched {
 		return judgement{} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
 	}
-	return r.known(r.pool, registry.Question[executor.Verdict]{
-		Key:       subject.String(),
-		Reference: subject.Reference(),
-		Access:    match.Key(),
-		Owner:     client.ObjectKeyFromObject(gateway),
-		MaxAge:    r.maxVerdictAge,
-		NotBefore: requestedAt(gateway),
-		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
-		Heard:     heard(ctx, subject),
-	})
+	return judgementOf(r.ofTenant.Look(ctx, match, subject, client.ObjectKeyFromObject(gateway), requestedAt(gateway)))
 }
 
-// known is what a pool knows in answer to a question, which it goes on to ask if it does not.
-func (r *reconciler) known(pool *registry.Pool, question registry.Question[executor.Verdict]) judgement {
-	answer, _ := registry.Ask(pool, question)
-	// As a release does: one that is being renewed counts for as long again as it would have, and what has been refused
-	// stays so until there is another verdict.
-	known := answer.Value
-	judged := judgement{message: question.Key + ": " + known.Message, wake: answer.RetryAt}
-	switch {
-	case known.Outcome == verify.Failed:
+// judgementOf is what is known of an image, as a gateway takes it. One that is vouched for needs no second look.
+func judgementOf(known executor.Known) judgement {
+	judged := judgement{message: known.Message, wake: known.Wake}
+	switch known.Knowledge {
+	case executor.Refused:
 		judged.standing = denied
-	case known.Outcome == verify.Passed && r.finisher.Clock.Since(answer.ValueAt) < 2*r.maxVerdictAge:
-		judged.standing = agreed
-	case answer.Err != nil:
-		judged.standing, judged.message = undecided, question.Key+": "+answer.Err.Error()
+	case executor.Vouched:
+		judged.standing, judged.wake = agreed, time.Time{}
+	case executor.Troubled:
+		judged.standing = undecided
 	default:
-		judged.standing, judged.message = unknown, "looking for the signatures of "+question.Key
+		judged.standing = unknown
 	}
 	return judged
 }
@@ -264,17 +240,4 @@ func requestedAt(gateway *v1alpha1.GatewayInstance) time.Time {
 		return time.Time{}
 	}
 	return at
-}
-
-// heard logs what is new.
-func heard(ctx context.Context, subject image.Pinned) func(before, now registry.Answer[executor.Verdict]) {
-	logger := log.FromContext(ctx)
-	return func(before, now registry.Answer[executor.Verdict]) {
-		switch {
-		case now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()):
-			logger.Info("image cannot be verified", "digest", subject.String(), "error", now.Err.Error())
-		case now.Err == nil && (before.ValueAt.IsZero() || before.Value.Message != now.Value.Message):
-			logger.Info("image judged", "digest", subject.String(), "message", now.Value.Message)
-		}
-	}
 }

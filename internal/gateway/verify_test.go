@@ -254,6 +254,9 @@ func TestATenantsOwnExecutorIsHeeded(t *testing.T) {
 				t.Errorf("attempt %d after %d", after.Attempt, window.Attempt)
 			}
 			c.runs(g, secondImage)
+			if n := c.verifications("gatehouse_gateway_verifications_total", "Failed"); n < 1 {
+				t.Errorf("%v refusals by the tenant are counted", n)
+			}
 		})
 	}
 }

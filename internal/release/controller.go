@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -27,11 +26,10 @@ type reconciler struct {
 	pool      *registry.Pool
 	executors *executor.Live
 	namespace string
-	// maxVerdictAge is how old a positive verdict may be before it is made anew.
-	maxVerdictAge time.Duration
-	finisher      *outcome.Finisher
-	metrics       *metrics
-	memory        *memory
+	inquiries executor.Inquiries
+	finisher  *outcome.Finisher
+	metrics   *metrics
+	memory    *memory
 	// fleetVersion is the resource version up to which the cache of gateways has caught up.
 	fleetVersion func() string
 }

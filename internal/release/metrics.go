@@ -9,16 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
-	"github.com/gatehouse-dev/gatehouse/internal/executor"
-	"github.com/gatehouse-dev/gatehouse/internal/registry"
-	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // metrics counts fleets. Its labels are bounded by the number of releases.
 type metrics struct {
 	gateways *prometheus.GaugeVec
 	verified *prometheus.GaugeVec
-	verdicts *prometheus.CounterVec
 }
 
 // newMetrics registers the metrics, or finds them registered: a process may run one manager after another.
@@ -39,16 +35,6 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.verdicts, err = registered(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "gatehouse_release_verifications_total",
-		Help: "Attempts to verify an image of a release, by outcome: Passed, Failed, Undecided.",
-	}, []string{"outcome"}))
-	if err != nil {
-		return nil, err
-	}
-	for _, outcome := range []verify.Outcome{verify.Passed, verify.Failed, verify.Undecided} {
-		m.verdicts.WithLabelValues(label(outcome))
-	}
 	return m, nil
 }
 
@@ -64,24 +50,6 @@ func registered[C prometheus.Collector](registerer prometheus.Registerer, collec
 		return collector, fmt.Errorf("register metrics: %w", err)
 	}
 	return collector, nil
-}
-
-// label is how an outcome reads in reports.
-func label(outcome verify.Outcome) string {
-	text, err := outcome.MarshalText()
-	if err != nil {
-		return "Undecided"
-	}
-	return string(text)
-}
-
-// attempted counts an attempt at a verdict.
-func (m *metrics) attempted(answer registry.Answer[executor.Verdict]) {
-	outcome := verify.Undecided
-	if answer.Err == nil {
-		outcome = answer.Value.Outcome
-	}
-	m.verdicts.WithLabelValues(label(outcome)).Inc()
 }
 
 // observe says what the release's status says.

@@ -69,17 +69,21 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err != nil {
 		return err
 	}
+	verifications, err := executor.CountReleases(d.Registerer)
+	if err != nil {
+		return err
+	}
 	r := &reconciler{
-		client:        d.Client,
-		live:          d.Live,
-		clock:         d.Clock,
-		pool:          d.Pool,
-		executors:     d.Executors,
-		maxVerdictAge: d.MaxVerdictAge,
-		namespace:     d.Namespace,
-		metrics:       metrics,
-		memory:        newMemory(d.Clock),
-		fleetVersion:  gateways.LastStoreSyncResourceVersion,
+		client:       d.Client,
+		live:         d.Live,
+		clock:        d.Clock,
+		pool:         d.Pool,
+		executors:    d.Executors,
+		inquiries:    executor.Inquiries{Pool: d.Pool, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: verifications},
+		namespace:    d.Namespace,
+		metrics:      metrics,
+		memory:       newMemory(d.Clock),
+		fleetVersion: gateways.LastStoreSyncResourceVersion,
 		finisher: &outcome.Finisher{
 			Client:     d.Client,
 			Recorder:   d.Recorder,

@@ -10,14 +10,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
-	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/internal/revision"
-	"github.com/gatehouse-dev/gatehouse/internal/verify"
 )
 
 // standing orders what can be known of images: of several, the highest is that of all.
@@ -55,9 +52,7 @@ func required(release *v1alpha1.GatewayRelease) v1alpha1.Verification {
 	return cmp.Or(release.Spec.Verification, v1alpha1.VerificationRequired)
 }
 
-// verify looks up what the Executors make of the images of a revision; it does not wait. What has been verified is kept
-// under the images and all that they are judged by, so that a change of an Executor, of its trust or of its scopes is
-// another question.
+// verify looks up what the Executors make of the images of a revision; it does not wait.
 func (r *reconciler) verify(ctx context.Context, release *v1alpha1.GatewayRelease, of revision.Revision) verdict {
 	if required(release) == v1alpha1.VerificationDisabled {
 		return verdict{standing: exempt}
@@ -102,34 +97,19 @@ func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease
 	default:
 		return unmatched(required(release), match.State, subject)
 	}
-	answer, answered := registry.Ask(r.pool, registry.Question[executor.Verdict]{
-		Key:       subject.String(),
-		Reference: subject.Reference(),
-		Access:    match.Key(),
-		Owner:     types.NamespacedName{Name: release.Name},
-		MaxAge:    r.maxVerdictAge,
-		NotBefore: requestedAt(release),
-		Ask:       func(ctx context.Context) (executor.Verdict, bool, error) { return match.Attempt(ctx, subject) },
-		Heard:     r.heard(ctx, subject),
-	})
-	// One that is being renewed counts for as long again as it would have: a registry that is down for a while takes
-	// nothing back. What has been refused stays so until there is another verdict.
-	known := answer.Value
-	renewable := r.clock.Since(answer.ValueAt) < 2*r.maxVerdictAge
-	switch {
-	case known.Outcome == verify.Failed:
-		return verdict{standing: refused, reason: v1alpha1.ReasonVerificationFailed, message: subject.String() + ": " + known.Message, wake: answer.RetryAt}
-	case known.Outcome == verify.Passed && renewable:
-		v := verdict{standing: verified, message: subject.String() + ": " + known.Message, wake: answer.RetryAt}
-		if answered && answer.Err == nil {
-			v.wake = answer.ValueAt.Add(r.maxVerdictAge)
-		}
-		return v
-	case answer.Err != nil:
-		return verdict{standing: undecided, message: subject.String() + ": " + answer.Err.Error(), wake: answer.RetryAt}
+	known := r.inquiries.Look(ctx, match, subject, types.NamespacedName{Name: release.Name}, requestedAt(release))
+	made := verdict{message: known.Message, wake: known.Wake}
+	switch known.Knowledge {
+	case executor.Refused:
+		made.standing, made.reason = refused, v1alpha1.ReasonVerificationFailed
+	case executor.Vouched:
+		made.standing = verified
+	case executor.Troubled:
+		made.standing = undecided
 	default:
-		return verdict{standing: unknown, message: "looking for the signatures of " + subject.String()}
+		made.standing = unknown
 	}
+	return made
 }
 
 // unmatched is the verdict on an image that nobody who counts has in scope.
@@ -144,27 +124,6 @@ func unmatched(asked v1alpha1.Verification, state executor.State, subject image.
 		return verdict{standing: exempt, message: why}
 	}
 	return verdict{standing: refused, reason: v1alpha1.ReasonNoExecutor, message: why + remedy}
-}
-
-// heard counts attempts, and logs what is new.
-func (r *reconciler) heard(ctx context.Context, subject image.Pinned) func(before, now registry.Answer[executor.Verdict]) {
-	logger := log.FromContext(ctx)
-	return func(before, now registry.Answer[executor.Verdict]) {
-		r.metrics.attempted(now)
-		switch {
-		case now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()):
-			logger.Info("image cannot be verified", "digest", subject.String(), "error", now.Err.Error())
-		case now.Err == nil && (before.ValueAt.IsZero() || before.Value.Message != now.Value.Message):
-			logger.Info("image "+outcomeWord(now.Value.Outcome), "digest", subject.String(), "message", now.Value.Message)
-		}
-	}
-}
-
-func outcomeWord(o verify.Outcome) string {
-	if o == verify.Passed {
-		return "verified"
-	}
-	return "refused"
 }
 
 // standings says of each revision that the window may give whether it may be given now. The verdict on what the spec asks
