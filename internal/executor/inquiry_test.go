@@ -36,7 +36,9 @@ func TestAVerificationIsCountedWhoeverBeginsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	match := Match{State: Matched, Enforced: []*Served{serve(t, "a", "*").unbuilt()}, key: "a"}
-	look := func(i Inquiries) Known { return i.Look(ctx, match, subject, types.NamespacedName{Name: "stable"}, time.Time{}) }
+	look := func(i Inquiries) Known {
+		return i.Look(ctx, match, subject, types.NamespacedName{Name: "stable"}, time.Time{})
+	}
 	if known := look(ofGateway); known.Knowledge != Pending || known.Message != "looking for the signatures of "+subject.String() {
 		t.Errorf("at first %+v", known)
 	}
