@@ -45,7 +45,7 @@ func describe(pass *outcome.Pass, release *v1alpha1.GatewayRelease, known assess
 			"not asked anew: "+known.resolved.trouble.Error())
 	} else {
 		pass.Set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved,
-			fmt.Sprintf("%s is %s", known.wanted.reference, known.resolved.digest))
+			resolvedTo(known.wanted.reference, known.resolved.digest))
 	}
 	return judged(pass, release, known)
 }
@@ -144,17 +144,22 @@ func invalid(pass *outcome.Pass, release *v1alpha1.GatewayRelease, refusal error
 	if resolved == nil || resolved.ObservedGeneration != release.Generation {
 		pass.Set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the registry is asked once the spec is accepted")
 	}
-	awaitAcceptance(pass, release, v1alpha1.ReasonNotAccepted, "signatures are looked for once the spec is accepted")
+	// A verdict is about what was asked for, and that is not well-formed now, whether the release was edited or its profile.
+	if required(release) == v1alpha1.VerificationDisabled {
+		pass.Clear(v1alpha1.ConditionVerified)
+	} else {
+		pass.Set(v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonNotAccepted, "signatures are looked for once the spec is accepted")
+	}
 	return refusal
 }
 
-// awaitAcceptance says that there is no verdict for this generation, unless there is one.
-func awaitAcceptance(pass *outcome.Pass, release *v1alpha1.GatewayRelease, reason, message string) {
+// awaitDigest says that there is no verdict for this generation, unless there is one.
+func awaitDigest(pass *outcome.Pass, release *v1alpha1.GatewayRelease) {
 	switch {
 	case required(release) == v1alpha1.VerificationDisabled:
 		pass.Clear(v1alpha1.ConditionVerified)
 	case verdictReached(release) == nil:
-		pass.Set(v1alpha1.ConditionVerified, metav1.ConditionUnknown, reason, message)
+		pass.Set(v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonVerifying, "signatures are looked for once the digest is known")
 	}
 }
 
@@ -166,7 +171,7 @@ func resolving(pass *outcome.Pass, release *v1alpha1.GatewayRelease, known asses
 		summary += ": " + message
 	}
 	release.Status.Summary = outcome.Bound(summary, maxSummary)
-	awaitAcceptance(pass, release, v1alpha1.ReasonVerifying, "signatures are looked for once the digest is known")
+	awaitDigest(pass, release)
 	pass.Set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
 	underWay(pass, reason, message)
 }

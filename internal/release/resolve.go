@@ -3,6 +3,8 @@ package release
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,13 +37,16 @@ func (r resolution) known() bool { return !r.digest.IsZero() }
 // resolve looks up what the candidate's reference names; it does not wait. A generation that was resolved stays so:
 // later answers move it to another digest, trouble does not take it back.
 func (r *reconciler) resolve(ctx context.Context, release *v1alpha1.GatewayRelease, wanted candidate) (resolution, error) {
-	recorded := recordedDigest(release, wanted.reference)
 	interval := defaultResolveInterval
 	if release.Spec.ResolveInterval != nil {
 		interval = release.Spec.ResolveInterval.Duration
 	}
 	// A digest never moves, so that the registry holds it needs to be seen once.
 	once := interval <= 0 || !wanted.reference.Digest().IsZero()
+	recorded := recordedDigest(release, wanted.reference)
+	if once && recorded.IsZero() {
+		recorded = statedDigest(release, wanted.reference) // whatever the Executors make of it
+	}
 	if !recorded.IsZero() && once {
 		return resolution{digest: recorded}, nil
 	}
@@ -105,7 +110,13 @@ func registryOutcome(err error) error {
 // else lets another image pass for this one.
 func recordedDigest(release *v1alpha1.GatewayRelease, reference image.Reference) image.Digest {
 	resolved := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionResolved)
-	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status == metav1.ConditionFalse || verifying(release) {
+	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status == metav1.ConditionFalse {
+		return image.Digest{}
+	}
+	if verifying(release) {
+		if interrupted(release) {
+			return statedDigest(release, reference)
+		}
 		return image.Digest{}
 	}
 	if reached := verdictReached(release); reached != nil && !acceptedReasons[reached.Reason] {
@@ -119,6 +130,33 @@ func recordedDigest(release *v1alpha1.GatewayRelease, reference image.Reference)
 		return image.Digest{}
 	}
 	return pinned.Digest()
+}
+
+// interrupted says that this generation has no verdict because what it asks for is not well-formed any more, by a profile
+// that was edited.
+func interrupted(release *v1alpha1.GatewayRelease) bool {
+	verified := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionVerified)
+	return verified != nil && verified.Reason == v1alpha1.ReasonNotAccepted
+}
+
+// resolvedTo is what the condition Resolved says of a reference: this generation's digest, also while status.image is
+// that of another.
+func resolvedTo(reference image.Reference, digest image.Digest) string {
+	return fmt.Sprintf("%s is %s", reference, digest)
+}
+
+// statedDigest reads it back; it is zero if the condition is of another generation or reference.
+func statedDigest(release *v1alpha1.GatewayRelease, reference image.Reference) image.Digest {
+	resolved := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionResolved)
+	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status != metav1.ConditionTrue {
+		return image.Digest{}
+	}
+	text, is := strings.CutPrefix(resolved.Message, reference.String()+" is ")
+	digest, err := image.ParseDigest(text)
+	if stated := reference.Digest(); !is || err != nil || !stated.IsZero() && stated != digest {
+		return image.Digest{}
+	}
+	return digest
 }
 
 // requestedAt is when a person asked for a pass, if the annotation is a time: then the registry is asked anew.

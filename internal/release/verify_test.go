@@ -284,6 +284,43 @@ func TestABrokenExecutorAdmitsNothing(t *testing.T) {
 	b.holds(r, all(complete(r, b.pinned(digest)), verifiedBy(r, e)))
 }
 
+// A verdict is about what was asked for when it was reached: it does not stand beside a profile that is invalid, nor is
+// the tag resolved again because of an edit of the profile, where it is resolved once for each generation.
+func TestAnEditOfTheProfileTakesTheVerdictAndLeavesTheDigest(t *testing.T) {
+	b := newBench(t)
+	s := b.signer()
+	first := s.signed("1.0")
+	sidecar := b.hub.Host + "/team/sidecar@" + b.hub.PushImage(t, "team/sidecar", "1.0").String()
+	e := b.executor("team/*", s.trust())
+	p := b.profile()
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), p.Name, requiredSignature, interval(0))
+	b.gateway(r)
+	b.start()
+	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
+	s.signed("1.0") // the tag moves, and no answer of before is good enough for whoever would ask
+	edit(b, r, func(r *v1alpha1.GatewayRelease) {
+		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: time.Now().Add(time.Second).Format(time.RFC3339)}
+	})
+	revised := func(containers string) {
+		edit(b, p, func(p *v1alpha1.GatewayProfile) {
+			p.Spec.Template.Raw = []byte(`{"spec":{"containers":[` + containers + `]}}`)
+		})
+	}
+
+	revised(`{"name":"gateway"},{"name":"sidecar","image":"` + sidecar + `"}`)
+	b.reaches(r, unverified(r, v1alpha1.ReasonVerificationFailed, sidecar))
+	revised(`{"name":"proxy"}`)
+	b.reaches(r, all(
+		begins(r, "Invalid: profile "+p.Name),
+		condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonNotAccepted),
+		condition(r, v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved),
+	))
+	revised(`{"name":"gateway"},{"name":"sidecar","image":"` + sidecar + `"}`)
+	b.reaches(r, unverified(r, v1alpha1.ReasonVerificationFailed, sidecar))
+	revised(`{"name":"gateway","args":["serve","--fast"]}`)
+	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
+}
+
 func message(object *v1alpha1.GatewayRelease, kind, want string) func() error {
 	return func() error {
 		if got := meta.FindStatusCondition(object.Status.Conditions, kind); got == nil || !strings.Contains(got.Message, want) {
