@@ -5,28 +5,36 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/util/retry"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
 
 // Edit changes an object as kubectl edit does: from what is there now, again if somebody else was faster, and sending
-// only what differs.
+// only what differs. object is an empty one.
 func Edit[T client.Object](tb testing.TB, f *Fleet, key client.ObjectKey, object T, change func(T)) T {
 	tb.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := f.Client.Get(tb.Context(), key, object); err != nil {
-			return err
+	var now T
+	var refused error
+	eventually.Succeeds(tb, Patience, func() error {
+		now = object.DeepCopyObject().(T) // what a try has left in it must not look like what is there
+		if refused = f.Client.Get(tb.Context(), key, now); refused != nil {
+			return nil
 		}
-		was := object.DeepCopyObject().(client.Object)
-		change(object)
-		return f.Client.Patch(tb.Context(), object, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+		was := now.DeepCopyObject().(client.Object)
+		change(now)
+		refused = f.Client.Patch(tb.Context(), now, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(refused) {
+			return refused // as often as it takes: on a slow machine a status is often written in between
+		}
+		return nil
 	})
-	if err != nil {
-		tb.Fatalf("edit %T %s: %v", object, key, err)
+	if refused != nil {
+		tb.Fatalf("edit %T %s: %v", object, key, refused)
 	}
-	return object
+	return now
 }
 
 // EditRelease changes the release.
