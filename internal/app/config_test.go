@@ -37,6 +37,9 @@ func TestConfigurationIsCheckedBeforeAnythingStarts(t *testing.T) {
 		{[]string{"--resync=1ms"}, "--resync 1ms must be at least 1s"},
 		{[]string{"--oci-layout-root=mirror"}, `--oci-layout-root "mirror" must be an absolute path`},
 		{[]string{"--oci-layout-root=/var/mirror"}, ""},
+		{[]string{"--pod-name=gatehouse-0", "--pod-uid=1"}, ""},
+		{[]string{"--pod-name=Gatehouse"}, `--pod-name "Gatehouse"`},
+		{[]string{"--pod-name=", "--pod-uid=1"}, `--pod-uid "1" needs --pod-name`},
 		{[]string{"--log-level=loud"}, `--log-level "loud": write debug, info, warn or error`},
 		{[]string{"--log-format=xml"}, `--log-format "xml": write json or text`},
 	}

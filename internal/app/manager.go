@@ -257,24 +257,8 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	}); err != nil {
 		return err
 	}
-	if p.config.Pod != "" {
-		reporter, err := podstatus.NewReporter(mgr, podstatus.ReporterDependencies{
-			Replica: podstatus.Replica{
-				Namespace: p.config.Namespace,
-				Pod:       p.config.Pod,
-				UID:       types.UID(p.config.PodUID),
-				Process:   p.name,
-			},
-			Board:       board,
-			Live:        live,
-			Clock:       realClock,
-			Resync:      p.config.Resync,
-			WatchFailed: p.ready.watches.handle,
-		})
-		if err != nil {
-			return err
-		}
-		p.ready.reporter.Store(reporter)
+	if err := p.reports(mgr, board, live); err != nil {
+		return err
 	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client:        mgr.GetClient(),
@@ -307,6 +291,31 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Workers:       p.config.Workers,
 		Passes:        passes,
 	})
+}
+
+// reports has a manager report what this process serves, if there is a pod to report for.
+func (p *process) reports(mgr ctrl.Manager, board *executor.Board, live *executor.Live) error {
+	if p.config.Pod == "" {
+		return nil
+	}
+	reporter, err := podstatus.NewReporter(mgr, podstatus.ReporterDependencies{
+		Replica: podstatus.Replica{
+			Namespace: p.config.Namespace,
+			Pod:       p.config.Pod,
+			UID:       types.UID(p.config.PodUID),
+			Process:   p.name,
+		},
+		Board:       board,
+		Live:        live,
+		Clock:       clock.RealClock{},
+		Resync:      p.config.Resync,
+		WatchFailed: p.ready.watches.handle,
+	})
+	if err != nil {
+		return err
+	}
+	p.ready.reporter.Store(reporter)
+	return nil
 }
 
 func newScheme() *runtime.Scheme {

@@ -26,7 +26,7 @@ const writer = "writer-of-reports"
 // Fails when a replica may say what another one serves.
 func TestAReplicaWritesReportsOfItsOwnPodAlone(t *testing.T) {
 	letWrite(t)
-	one, other := replicaPod(t, "one"), replicaPod(t, "other")
+	one, other := replicaPod(t, writer, "one"), replicaPod(t, writer, "other")
 	own := clientWith(t, func() (string, error) { return product.TokenOf(t.Context(), one) })
 	unbound := clientWith(t, func() (string, error) { return product.TokenFor(t.Context(), fleet.Namespace, writer) })
 	controller := product.User("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
@@ -180,12 +180,12 @@ func letWrite(t *testing.T) {
 }
 
 // replicaPod is a pod that no node runs, for a token to be bound to.
-func replicaPod(t *testing.T, name string) *corev1.Pod {
+func replicaPod(t *testing.T, account, name string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: fleet.Namespace, GenerateName: name + "-"},
 		Spec: corev1.PodSpec{
-			ServiceAccountName: writer,
+			ServiceAccountName: account,
 			SchedulerName:      "nobody",
 			SecurityContext:    &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
