@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
@@ -386,6 +387,34 @@ func TestACacheThatIsBehindLosesNothing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What came and went while nothing was heard of it is announced by no event: a report that only its writer remembers is
+// looked for after a while.
+func TestAReportThatNoEventTellsOfIsLookedFor(t *testing.T) {
+	i := newInstallation(t)
+	proxy, config := i.throughProxy()
+	fake := clocktesting.NewFakePassiveClock(time.Now())
+	p := i.start(i.pod("gatehouse-0"), starting{config: config, clock: fake})
+	p.attempted()
+	p.isPublished()
+	defer proxy.Hold(ofReports)()
+	said := reportOn("production", 1)
+	p.board.Put(said)
+	i.must(i.client.Delete(t.Context(), p.stores(said)))
+	pass := func() time.Duration {
+		t.Helper()
+		result, err := p.reporter.Reconcile(t.Context(), reconcile.Request{NamespacedName: said.Name})
+		i.must(err)
+		return result.RequeueAfter
+	}
+	if wait := pass(); wait <= 0 || wait > patience {
+		t.Errorf("it is looked for in %s, want within %s", wait, patience)
+	}
+	p.lacks(said.Name)
+	fake.SetTime(fake.Now().Add(patience))
+	pass()
+	p.stores(said)
 }
 
 // A conflict is retried, and so is what the API server refuses; who asks whether the replica is ready is told why not.

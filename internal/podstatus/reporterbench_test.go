@@ -86,7 +86,7 @@ type starting struct {
 	config *rest.Config // how it reaches the API server; default: straight, as an administrator
 	resync time.Duration
 	name   string             // of the process; default: one of its own
-	clock  clock.PassiveClock // of the Executors that are served; default: the real one
+	clock  clock.PassiveClock // default: the real one
 	before func(*process)     // is called before the manager starts
 }
 
@@ -115,7 +115,7 @@ func (i *installation) start(pod *corev1.Pod, s starting) *process {
 	i.must(err)
 	p.reporter, err = NewReporter(p.manager, ReporterDependencies{
 		Replica: Replica{Namespace: i.namespace, Pod: pod.Name, UID: pod.UID, Process: p.name},
-		Board:   p.board, Live: p.live, Clock: clock.RealClock{}, Resync: s.resync,
+		Board:   p.board, Live: p.live, Clock: s.clock, Resync: s.resync,
 	})
 	i.must(err)
 	if s.before != nil {
