@@ -236,12 +236,11 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	p.ready.live.Store(live)
 	board := executor.NewBoard()
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
-		Client:   mgr.GetClient(),
-		Reader:   mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("gatehouse-executor"),
-		Clock:    realClock,
-		Live:     live,
-		Board:    board,
+		Client: mgr.GetClient(),
+		Reader: mgr.GetAPIReader(),
+		Clock:  realClock,
+		Live:   live,
+		Board:  board,
 		Tools: executor.Tools{
 			Registry:    registries,
 			LayoutRoot:  p.config.OCILayoutRoot,
@@ -258,6 +257,21 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		return err
 	}
 	if err := p.reports(mgr, board, live); err != nil {
+		return err
+	}
+	if err := podstatus.SetupAggregator(ctx, mgr, podstatus.AggregatorDependencies{
+		Client:      mgr.GetClient(),
+		Reader:      mgr.GetAPIReader(),
+		Recorder:    mgr.GetEventRecorder("gatehouse-executor"),
+		Clock:       realClock,
+		Board:       board,
+		Alone:       p.config.Pod == "",
+		Namespace:   p.config.Namespace,
+		Resync:      p.config.Resync,
+		Workers:     4,
+		Passes:      passes,
+		WatchFailed: p.ready.watches.handle,
+	}); err != nil {
 		return err
 	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{

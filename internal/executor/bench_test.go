@@ -87,6 +87,8 @@ func scheme() *runtime.Scheme {
 type replica struct {
 	b       *bench
 	live    *Live
+	board   *Board
+	cached  client.Client
 	collect *prometheus.Registry
 	stop    func()
 }
@@ -129,14 +131,14 @@ func (b *bench) start(s setup) *replica {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &replica{b: b, live: NewLive(s.clock), collect: prometheus.NewRegistry()}
+	r := &replica{b: b, live: NewLive(s.clock), board: NewBoard(), cached: mgr.GetClient(), collect: prometheus.NewRegistry()}
 	reader := mgr.GetAPIReader()
 	if s.reader != nil {
 		reader = s.reader(reader)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	if err := Setup(ctx, mgr, Dependencies{
-		Client: mgr.GetClient(), Reader: reader, Recorder: mgr.GetEventRecorder("gatehouse"), Clock: s.clock, Live: r.live, Board: NewBoard(),
+		Client: mgr.GetClient(), Reader: reader, Clock: s.clock, Live: r.live, Board: r.board,
 		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4, Reads: 100,
 		Passes: outcome.NewMetrics(r.collect), Registerer: r.collect,
 	}); err != nil {
@@ -307,15 +309,19 @@ func (b *bench) executor(spec v1alpha1.VerificationSpec) *v1alpha1.Executor {
 	return e
 }
 
-// reaches waits for the status of an Executor.
-func reaches(b *bench, object outcome.Object, checks ...func() error) {
-	b.Helper()
-	eventually.Succeeds(b.T, within, func() error {
-		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+// says waits until the replica's report on the present generation of an Executor passes the checks.
+func (r *replica) says(e client.Object, checks ...func(Report) error) {
+	r.b.Helper()
+	eventually.Succeeds(r.b.T, within, func() error {
+		if err := r.b.client.Get(r.b.Context(), client.ObjectKeyFromObject(e), e); err != nil {
 			return err
 		}
+		said, there := r.board.Get(client.ObjectKeyFromObject(e))
+		if !there || said.UID != e.GetUID() || said.Attempted != e.GetGeneration() {
+			return fmt.Errorf("reported %t: %+v, want one of generation %d", there, said, e.GetGeneration())
+		}
 		for _, check := range checks {
-			if err := check(); err != nil {
+			if err := check(said); err != nil {
 				return err
 			}
 		}
@@ -323,48 +329,34 @@ func reaches(b *bench, object outcome.Object, checks ...func() error) {
 	})
 }
 
-func statusOf(object outcome.Object) *v1alpha1.ExecutorStatus { return common(object).status }
+// succeeds demands a report without trouble.
+func succeeds(said Report) error {
+	if !said.Succeeded || said.Serving != said.Attempted || said.Inputs == "" || said.Reason != "" || said.Error != "" || said.Brief != "" {
+		return fmt.Errorf("report %+v", said)
+	}
+	return nil
+}
 
-// succeeds demands a good status for the present generation.
-func succeeds(object outcome.Object) func() error {
-	return func() error {
-		s := statusOf(object)
-		if !s.Succeeded || s.Error != "" || s.BriefError != "" || s.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("status %+v of generation %d", s, object.GetGeneration())
+// fails demands that the present generation does not answer whole, and why.
+func fails(reason string, texts ...string) func(Report) error {
+	return func(said Report) error {
+		if said.Succeeded {
+			return fmt.Errorf("report %+v", said)
 		}
-		return nil
+		return troubled(reason, texts...)(said)
 	}
 }
 
-// fails demands a bad status for the present generation, that says why.
-func fails(object outcome.Object, texts ...string) func() error {
-	return func() error {
-		s := statusOf(object)
-		if s.Succeeded || s.ObservedGeneration != object.GetGeneration() {
-			return fmt.Errorf("status %+v of generation %d", s, object.GetGeneration())
+// troubled demands a reason, and texts.
+func troubled(reason string, texts ...string) func(Report) error {
+	return func(said Report) error {
+		if said.Reason != reason || said.Brief == "" {
+			return fmt.Errorf("reason %s, brief %q, want %s", said.Reason, said.Brief, reason)
 		}
 		for _, text := range texts {
-			if !strings.Contains(s.Error, text) {
-				return fmt.Errorf("error %q, want %q", s.Error, text)
+			if !strings.Contains(said.Error, text) {
+				return fmt.Errorf("error %q, want %q", said.Error, text)
 			}
-		}
-		return nil
-	}
-}
-
-// condition demands a condition's status and reason; no status demands that it is not there.
-func condition(object outcome.Object, kind string, status metav1.ConditionStatus, reason string) func() error {
-	return func() error {
-		for _, c := range *object.StatusConditions() {
-			if c.Type == kind {
-				if c.Status != status || c.Reason != reason {
-					return fmt.Errorf("condition %s is %s %s %q, want %s %s", kind, c.Status, c.Reason, c.Message, status, reason)
-				}
-				return nil
-			}
-		}
-		if status != "" {
-			return fmt.Errorf("there is no condition %s", kind)
 		}
 		return nil
 	}

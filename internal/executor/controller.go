@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
@@ -32,13 +33,15 @@ type reconciler struct {
 	history   *history
 	builds    *builds
 	metrics   *metrics
-	finisher  *outcome.Finisher
+	passes    *outcome.Metrics
+	resync    time.Duration
 	queues    queues
 	leads     atomic.Bool
 }
 
-// Reconcile builds one Executor and serves it; the leader says in its status what came of it.
+// Reconcile builds one Executor, serves it, and puts on the board what came of it; the leader stores a spec that built.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	began := r.clock.Now()
 	e, err := get(ctx, r.client, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -48,9 +51,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.live.Remove(request.NamespacedName)
 		r.builds.forget(request.NamespacedName)
 		if e == nil && r.leads.Load() {
-			return reconcile.Result{}, r.history.forget(ctx, request.NamespacedName)
+			err = r.history.forget(ctx, request.NamespacedName)
 		}
-		return reconcile.Result{}, nil
+		r.passes.Observe(controllerName, "gone", r.clock.Since(began))
+		return reconcile.Result{}, err
 	}
 	a := r.attempt(ctx, e)
 	if ctx.Err() != nil {
@@ -58,8 +62,29 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.board.Put(a.report(e)) // first: once the set is ready, the board says all there is to say
 	r.live.Put(a.served)
-	if !r.leads.Load() {
-		return r.again(a)
+	if a.whole && r.leads.Load() {
+		err = r.history.keep(ctx, e)
 	}
-	return r.report(ctx, e, a)
+	r.passes.Observe(controllerName, a.outcome(err), r.clock.Since(began))
+	if trouble := outcome.As(a.fault); err == nil && trouble != nil && !trouble.Terminal {
+		err = a.fault
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: max(min(a.wake.Sub(r.clock.Now()), jittered(r.resync)), time.Millisecond)}, nil
+}
+
+// outcome is how a pass ended, in metrics.
+func (a attempt) outcome(err error) string {
+	switch trouble := outcome.As(a.fault); {
+	case err != nil:
+		return "error"
+	case trouble == nil:
+		return "ok"
+	case trouble.Terminal:
+		return "terminal"
+	default:
+		return "transient"
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,16 +19,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 )
 
-const ready = v1alpha1.ConditionReady
-
 func TestAnExecutorServes(t *testing.T) {
 	b := newBench(t)
 	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
 	e := b.executor(byKeys("a.test/*", "keys/a"))
 	r := b.start(setup{})
 	served := r.serves(client.ObjectKeyFromObject(e), generation(1))
-	reaches(b, e, succeeds(e), condition(e, ready, metav1.ConditionTrue, v1alpha1.ReasonServing),
-		condition(e, v1alpha1.ConditionReconciling, "", ""), condition(e, v1alpha1.ConditionStalled, "", ""))
+	r.says(e, succeeds)
 	if m := r.live.Match(ref(t, "a.test/app:1"), ""); m.State != Matched || m.Enforced[0] != served {
 		t.Errorf("%+v", m)
 	}
@@ -74,7 +70,7 @@ func TestABrokenExecutorConcernsNobodyElse(t *testing.T) {
 	edit(b, all[19], func(e *v1alpha1.Executor) {
 		e.Spec.Verifiers[0].Cosign.Keys[0].Inline = "-----BEGIN PUBLIC KEY-----\nbroken\n-----END PUBLIC KEY-----"
 	})
-	reaches(b, all[19], fails(all[19], "verifier builders: key k1", "generation 1 goes on serving"))
+	r.says(all[19], fails(v1alpha1.ReasonInvalidSpec, "verifier builders: key k1", "generation 1 goes on serving"))
 	edit(b, all[5], func(e *v1alpha1.Executor) { e.Spec.Scopes = []v1alpha1.Scope{"other.test/*"} })
 	r.serves(client.ObjectKeyFromObject(all[5]), generation(2))
 	r.quiet()
@@ -118,14 +114,14 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 			e := b.executor(byKeys("a.test/*", "keys/a"))
 			first := b.start(setup{})
 			first.serves(client.ObjectKeyFromObject(e), generation(1))
-			reaches(b, e, succeeds(e))
+			first.says(e, succeeds)
 			b.stored(e, 1)
 
 			edit(b, e, func(e *v1alpha1.Executor) {
 				test.breaking(e)
 				e.Spec.Scopes = append(e.Spec.Scopes, "new.test/*")
 			})
-			reaches(b, e, fails(e, "verifier builders: key k1", "generation 1 goes on serving"), condition(e, ready, metav1.ConditionFalse, test.reason))
+			first.says(e, fails(test.reason, "verifier builders: key k1", "generation 1 goes on serving"))
 			if served := first.serves(client.ObjectKeyFromObject(e), generation(1)); served.Attempted != e.Generation {
 				t.Errorf("generation %d was last attempted, want %d", served.Attempted, e.Generation)
 			}
@@ -153,7 +149,7 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 			edit(b, e, func(e *v1alpha1.Executor) {
 				e.Spec.Verifiers[0].Cosign.Keys[0].PEMSource = v1alpha1.PEMSource{Material: v1alpha1.Material{SecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "b"}}}
 			})
-			reaches(b, e, succeeds(e))
+			first.says(e, succeeds)
 			first.serves(client.ObjectKeyFromObject(e), generation(3))
 			b.stored(e, 3)
 			b.delete(e)
@@ -187,7 +183,7 @@ func TestAnExecutorThatNeverBuiltDecidesNothing(t *testing.T) {
 	e := b.executor(byKeys("a.test/*", "nowhere/a"))
 	r := b.start(setup{})
 	r.serves(client.ObjectKeyFromObject(e), unbuilt("Secret "+b.namespace+"/nowhere not found"))
-	reaches(b, e, fails(e, "nothing serves: images in scope cannot be decided"), condition(e, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonMaterialMissing))
+	r.says(e, fails(v1alpha1.ReasonMaterialMissing, "nothing serves: images in scope cannot be decided"))
 	if ok, awaited := r.live.Ready(); !ok {
 		t.Errorf("not ready: %s", awaited)
 	}
@@ -196,32 +192,45 @@ func TestAnExecutorThatNeverBuiltDecidesNothing(t *testing.T) {
 	}
 	b.secret(b.namespace, "nowhere", map[string]string{"a": newKey(t)})
 	r.serves(client.ObjectKeyFromObject(e), generation(1))
-	reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionStalled, "", ""))
+	r.says(e, succeeds)
 }
 
-// Both of two Executors with an equal scope say so, and no longer when one of them gives it up.
-func TestExecutorsSayThatTheyShareAScope(t *testing.T) {
+// Both of two Executors with an equal scope share it, and no longer when one of them gives it up.
+func TestExecutorsShareAScope(t *testing.T) {
 	b := newBench(t)
 	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
 	one, other := b.executor(byKeys("shared.test/app", "keys/a")), b.executor(byKeys("SHARED.test:443/app", "keys/a"))
 	r := b.start(setup{})
-	for e, rival := range map[*v1alpha1.Executor]*v1alpha1.Executor{one: other, other: one} {
-		reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionSharedScope, metav1.ConditionTrue, v1alpha1.ReasonEqualScope), func() error {
-			for _, c := range e.Status.Conditions {
-				if c.Type == v1alpha1.ConditionSharedScope && !strings.Contains(c.Message, "shared.test/app is a scope of "+rival.Name+" too; an image must pass all Executors") {
-					return errors.New(c.Message)
-				}
+	sharing := func(e, rival *v1alpha1.Executor) {
+		t.Helper()
+		eventually.Succeeds(t, within, func() error {
+			message, err := Sharing(b.Context(), r.cached, e)
+			if err != nil {
+				return err
+			}
+			names, err := Sharers(b.Context(), r.cached, e)
+			if err != nil {
+				return err
+			}
+			if rival == nil && (message != "" || len(names) != 0) {
+				return fmt.Errorf("shared with %v: %q", names, message)
+			}
+			if rival != nil && (len(names) != 1 || names[0].Name != rival.Name || !strings.Contains(message, "shared.test/app is a scope of "+rival.Name+" too; an image must pass all Executors")) {
+				return fmt.Errorf("shared with %v: %q, want %s", names, message, rival.Name)
 			}
 			return nil
 		})
 	}
+	sharing(one, other)
+	sharing(other, one)
+	r.serves(client.ObjectKeyFromObject(one), generation(1))
+	r.serves(client.ObjectKeyFromObject(other), generation(1))
 	if m := r.live.Match(ref(t, "shared.test/app:1"), ""); len(m.Enforced) != 2 {
 		t.Errorf("%s must pass, want both", who(m.Enforced))
 	}
 	edit(b, one, func(e *v1alpha1.Executor) { e.Spec.Scopes = []v1alpha1.Scope{"alone.test/app"} })
-	for _, e := range []*v1alpha1.Executor{one, other} {
-		reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionSharedScope, "", ""))
-	}
+	sharing(one, nil)
+	sharing(other, nil)
 }
 
 // stuck stands before the Secrets of a replica, and never answers for those of a name.

@@ -10,8 +10,10 @@
 // The controller runs on every replica. Each Executor is read, compiled and swapped into the set alone, so that a broken
 // one delays and changes no other. A spec that does not build leaves the last good one serving, which is stored as a
 // ControllerRevision for replicas that start later. What a build trusts is another matter: a key or certificate that is
-// changed or certainly gone is so at once, and one that merely cannot be read is kept for maxStale. Only the leader
-// writes: status, and stored specs.
+// changed or certainly gone is so at once, and one that merely cannot be read is kept for maxStale. The leader alone
+// writes, and nothing but stored specs.
+//
+// Board holds what this replica would say of each Executor. Package podstatus publishes that, and makes the status.
 //
 // The package judges no image: that is what package verify does with what is compiled here.
 package executor

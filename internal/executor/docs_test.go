@@ -48,8 +48,7 @@ func TestTheExampleOfThePageApplies(t *testing.T) {
 	if !equality.Semantic.DeepEqual(kept.Spec, written.Spec) {
 		t.Errorf("stored as %+v, written as %+v", kept.Spec, written.Spec)
 	}
-	b.start(setup{})
-	reaches(b, stored, fails(stored,
+	b.start(setup{}).says(stored, fails(v1alpha1.ReasonMaterialMissing,
 		"store registry: credentials: Secret "+b.namespace+"/pull not found; create it with the type kubernetes.io/dockerconfigjson",
 		"verifier release-signers: trustStores[corp].certificates[0]: Secret "+b.namespace+"/signing-ca not found"))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,8 +28,6 @@ type Dependencies struct {
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
-	// Recorder sends events.
-	Recorder events.EventRecorder
 	// Clock tells the time.
 	Clock clock.Clock
 	// Live is what the controller keeps.
@@ -52,8 +50,8 @@ type Dependencies struct {
 	Registerer prometheus.Registerer
 }
 
-// Setup adds the controllers, their indexes and their watches to a manager. They run on every replica; what only one may
-// write is written by the leader.
+// Setup adds the controllers, their indexes and their watches to a manager. They run on every replica; good specs are
+// stored by the leader.
 func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -70,15 +68,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		history:   &history{client: d.Client, live: d.Reader, namespace: d.Namespace},
 		builds:    newBuilds(),
 		metrics:   newMetrics(d.Registerer),
-		finisher: &outcome.Finisher{
-			Client:     d.Client,
-			Recorder:   d.Recorder,
-			Clock:      d.Clock,
-			Metrics:    d.Passes,
-			Controller: controllerName,
-			FieldOwner: v1alpha1.FieldOwnerExecutor,
-			Resync:     d.Resync,
-		},
+		passes:    d.Passes,
+		resync:    d.Resync,
 	}
 	for _, add := range []func(manager.Manager, int) error{r.addCluster, r.addTenants} {
 		if err := add(mgr, d.Workers); err != nil {
@@ -114,7 +105,7 @@ func (r *reconciler) addTenants(mgr manager.Manager, workers int) error {
 func (r *reconciler) controlledBy(mgr manager.Manager, name string, kind client.Object, tenants bool) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named(name).
-		Watches(kind, r.executorHandler(), builder.WithPredicates(wake.Asked)).
+		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(wake.Asked)).
 		Watches(&corev1.Secret{}, r.materialHandler(Secret, tenants), builder.WithPredicates(dataChanged)).
 		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap, tenants), builder.WithPredicates(dataChanged)).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {

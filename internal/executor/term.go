@@ -10,7 +10,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// term is the time in which this process leads: it writes the status of Executors and stores their good specs.
+// term is the time in which this process leads: it stores the good specs of Executors.
 type term struct{ *reconciler }
 
 // NeedLeaderElection is true: it starts when the process is elected.

@@ -26,7 +26,7 @@ func TestTrustIsWithdrawnAtOnce(t *testing.T) {
 	name := client.ObjectKeyFromObject(e)
 	r := b.start(setup{})
 	whole := r.serves(name, generation(1)).Compiled
-	reaches(b, e, succeeds(e))
+	r.says(e, succeeds)
 	b.stored(e, 1)
 	partial := func(text string) func(*Served) error {
 		return func(s *Served) error {
@@ -50,7 +50,7 @@ func TestTrustIsWithdrawnAtOnce(t *testing.T) {
 		if served.Generation != 1 || served.Compiled.Inputs() == whole.Inputs() {
 			t.Errorf("%s: generation %d, inputs %s", step.what, served.Generation, served.Compiled.Inputs())
 		}
-		reaches(b, e, fails(e, step.says, "nobody is trusted by that"))
+		r.says(e, fails(v1alpha1.ReasonMaterialMissing, step.says, "nobody is trusted by that"))
 	}
 	b.start(setup{}).serves(name, partial("Secret "+b.namespace+"/first not found"))
 	b.secret(b.namespace, "first", map[string]string{"a": newKey(t)})
@@ -60,7 +60,7 @@ func TestTrustIsWithdrawnAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	reaches(b, e, succeeds(e))
+	r.says(e, succeeds)
 }
 
 // unreadable stands before the Secrets of a replica.
@@ -88,7 +88,7 @@ func TestUnreadableTrustIsKeptForMaxStale(t *testing.T) {
 	away := &atomic.Bool{}
 	r := b.start(setup{reader: func(next client.Reader) client.Reader { return unreadable{next, away} }})
 	build := r.serves(name, generation(1)).Compiled
-	reaches(b, e, succeeds(e))
+	r.says(e, succeeds)
 
 	away.Store(true)
 	edit(b, keys, func(s *corev1.Secret) { s.Labels = map[string]string{"a": "b"}; s.Data["other"] = []byte("x") })
@@ -98,8 +98,13 @@ func TestUnreadableTrustIsKeptForMaxStale(t *testing.T) {
 		}
 		return nil
 	})
-	reaches(b, e, condition(e, v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonUnreadable), condition(e, ready, metav1.ConditionTrue, v1alpha1.ReasonServing))
-	reaches(b, e, fails(e, "cannot be read from the API server", "nothing serves"), condition(e, ready, metav1.ConditionFalse, v1alpha1.ReasonUnreadable))
+	r.says(e, troubled(v1alpha1.ReasonUnreadable, "what was read last goes on serving"), func(said Report) error {
+		if !said.Succeeded {
+			return errors.New("what is kept does not count as serving")
+		}
+		return nil
+	})
+	r.says(e, fails(v1alpha1.ReasonUnreadable, "cannot be read from the API server", "nothing serves"))
 	r.serves(name, unbuilt("cannot be read"))
 	late := b.executor(byKeys("b.test/*", "keys/a"))
 	r.serves(client.ObjectKeyFromObject(late), unbuilt("cannot be read"))
@@ -107,7 +112,7 @@ func TestUnreadableTrustIsKeptForMaxStale(t *testing.T) {
 	away.Store(false)
 	for _, e := range []*v1alpha1.Executor{e, late} {
 		r.serves(client.ObjectKeyFromObject(e), generation(1))
-		reaches(b, e, succeeds(e), condition(e, v1alpha1.ConditionReconciling, "", ""))
+		r.says(e, succeeds)
 	}
 }
 
@@ -127,7 +132,7 @@ func TestATenantLetsGatehouseReadASecret(t *testing.T) {
 	r := b.start(setup{reader: func(client.Reader) client.Reader { return restricted }})
 	name := client.ObjectKeyFromObject(e)
 	r.serves(name, unbuilt("Secret "+b.tenant+"/keys may not be read; let Gatehouse's ServiceAccount get it there"))
-	reaches(b, e, fails(e, "may not be read"))
+	r.says(e, fails(v1alpha1.ReasonUnreadable, "may not be read"))
 	if m := r.live.Match(ref(t, "a.test/app:1"), b.tenant); m.State != Matched {
 		t.Errorf("state %d, want matched", m.State)
 	}
@@ -151,7 +156,7 @@ subjects: [{kind: ServiceAccount, name: gatehouse, namespace: gatehouse-system}]
 		t.Fatal(err)
 	}
 	r.serves(name, generation(1))
-	reaches(b, e, succeeds(e))
+	r.says(e, succeeds)
 	b.stored(e, 1)
 	b.delete(e)
 	b.stored(e) // it has no owner that would take it along

@@ -55,34 +55,6 @@ func (r *reconciler) materialHandler(kind RefKind, tenants bool) handler.EventHa
 	})
 }
 
-// executorHandler wakes an Executor, and those that share a scope with it, before or now.
-func (r *reconciler) executorHandler() handler.EventHandler {
-	wake := func(ctx context.Context, q queue, objects ...client.Object) {
-		for _, object := range objects {
-			e := common(object)
-			if e == nil {
-				continue
-			}
-			q.Add(reconcile.Request{NamespacedName: e.name()})
-			scopes, _ := ParseScopes(e.Spec.Scopes) // what is malformed is shared with nobody
-			others, err := rivals(ctx, r.client, e.name(), scopes)
-			if err != nil {
-				log.FromContext(ctx).Error(err, "cannot find the Executors that share a scope", "executor", e.name())
-			}
-			for _, names := range others {
-				for _, request := range requests(names) {
-					q.Add(request)
-				}
-			}
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object) },
-	}
-}
-
 func compareNames(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -288,7 +288,7 @@ func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool 
 		return pool
 	}
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Clock: clock.RealClock{}, Live: w.live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
 		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2, Reads: 100,
 		Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: prometheus.NewRegistry(),

@@ -29,7 +29,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-func (m *Metrics) observe(controller, outcome string, took time.Duration) {
+// Observe counts a pass that did not end in Finish: of a controller that writes no status.
+func (m *Metrics) Observe(controller, outcome string, took time.Duration) {
 	if m == nil {
 		return
 	}

@@ -149,10 +149,10 @@ func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconc
 	switch {
 	case err != nil && outcome == nil:
 		if apierrors.IsConflict(err) {
-			f.Metrics.observe(f.Controller, "conflict", f.Clock.Since(p.started))
+			f.Metrics.Observe(f.Controller, "conflict", f.Clock.Since(p.started))
 			return startOver(), nil
 		}
-		f.Metrics.observe(f.Controller, "error", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "error", f.Clock.Since(p.started))
 		return reconcile.Result{}, err
 	case outcome == nil:
 		p.Clear(v1alpha1.ConditionStalled)
@@ -177,13 +177,13 @@ func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconc
 	transitions := p.transitions()
 	switch werr := p.write(ctx); {
 	case apierrors.IsNotFound(werr):
-		f.Metrics.observe(f.Controller, "gone", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "gone", f.Clock.Since(p.started))
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(werr):
-		f.Metrics.observe(f.Controller, "conflict", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "conflict", f.Clock.Since(p.started))
 		return startOver(), nil
 	case werr != nil:
-		f.Metrics.observe(f.Controller, "error", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "error", f.Clock.Since(p.started))
 		return reconcile.Result{}, errors.Join(err, fmt.Errorf("write status: %w", werr))
 	}
 	if wrote {
@@ -193,16 +193,16 @@ func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconc
 	}
 
 	if outcome != nil && !outcome.Terminal {
-		f.Metrics.observe(f.Controller, "transient", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "transient", f.Clock.Since(p.started))
 		if outcome.After > 0 {
 			return reconcile.Result{RequeueAfter: outcome.After}, nil
 		}
 		return reconcile.Result{}, err
 	}
 	if outcome != nil {
-		f.Metrics.observe(f.Controller, "terminal", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "terminal", f.Clock.Since(p.started))
 	} else {
-		f.Metrics.observe(f.Controller, "ok", f.Clock.Since(p.started))
+		f.Metrics.Observe(f.Controller, "ok", f.Clock.Since(p.started))
 	}
 	wait := f.resync()
 	for _, option := range options {

@@ -40,6 +40,8 @@ type verdict struct {
 	error, brief string
 	counts       v1alpha1.ReplicaCounts
 	byPod        []v1alpha1.ReplicaStatus
+	// inputs is the hash of what all should trust.
+	inputs string
 	// reason and message are those of the conditions; without a reason there is no trouble. With trouble it is either
 	// stalled, or under way, and then underWay says why.
 	reason, message string
@@ -70,7 +72,7 @@ func fold(generation int64, trusted string, replicas []replica) verdict {
 	if trusted == "" {
 		trusted = mostTrusted(generation, replicas)
 	}
-	var v verdict
+	v := verdict{inputs: trusted}
 	var serving []placed
 	for _, r := range replicas {
 		if !r.serving {
@@ -146,9 +148,8 @@ func (v *verdict) judge(generation int64, serving []placed) {
 	terminal, retried := "", ""
 	for _, p := range serving {
 		count[p.standing]++
-		switch p.reason {
-		case "":
-		case v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonMaterialMissing:
+		switch {
+		case p.standing == failed && (p.reason == v1alpha1.ReasonInvalidSpec || p.reason == v1alpha1.ReasonMaterialMissing):
 			terminal = cmp.Or(terminal, p.reason)
 		default:
 			retried = cmp.Or(retried, p.reason)
@@ -218,7 +219,7 @@ func (p placed) entry(limit int) v1alpha1.ReplicaStatus {
 	}
 	if said := p.report; said != nil {
 		s.ObservedGeneration, s.ServingGeneration, s.Inputs = said.ObservedGeneration, said.ServingGeneration, said.Inputs
-		s.LastTransitionTime = said.LastTransitionTime
+		s.LastTransitionTime = said.LastTransitionTime.DeepCopy() // a report may be the cache's own
 	}
 	return s
 }

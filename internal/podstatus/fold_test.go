@@ -17,30 +17,30 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-type said = v1alpha1.ExecutorPodStatusStatus
+type report = v1alpha1.ExecutorPodStatusStatus
 
 // serves is the report of a replica on which a generation serves.
-func serves(generation int64, inputs string) *said {
-	return &said{ObservedGeneration: generation, ServingGeneration: generation, Inputs: inputs, Succeeded: true}
+func serves(generation int64, inputs string) *report {
+	return &report{ObservedGeneration: generation, ServingGeneration: generation, Inputs: inputs, Succeeded: true}
 }
 
 // broke is the report of a replica on which a generation did not build; the one before goes on serving.
-func broke(generation int64, reason, text string) *said {
-	return &said{ObservedGeneration: generation, ServingGeneration: generation - 1, Inputs: "old", Reason: reason, Error: text, BriefError: text}
+func broke(generation int64, reason, text string) *report {
+	return &report{ObservedGeneration: generation, ServingGeneration: generation - 1, Inputs: "old", Reason: reason, Error: text, BriefError: text}
 }
 
-func kept(generation int64, inputs string) *said {
+func kept(generation int64, inputs string) *report {
 	s := serves(generation, inputs)
 	s.Reason, s.Error, s.BriefError = v1alpha1.ReasonUnreadable, "Secret a/b cannot be read\nwhat was read last goes on serving", "Secret a/b cannot be read"
 	return s
 }
 
-func on(pod string, report *said) replica {
-	return replica{pod: pod, uid: types.UID("uid-" + pod), serving: true, report: report}
+func on(pod string, says *report) replica {
+	return replica{pod: pod, uid: types.UID("uid-" + pod), serving: true, report: says}
 }
 
-func resting(pod string, report *said) replica {
-	r := on(pod, report)
+func resting(pod string, says *report) replica {
+	r := on(pod, says)
 	r.serving = false
 	return r
 }
@@ -130,8 +130,8 @@ func TestFoldWithoutWhatTheLeaderTrusts(t *testing.T) {
 
 func drawReplicas(t *rapid.T) []replica {
 	text := rapid.OneOf(rapid.StringN(0, 300, 4096), rapid.Just(strings.Repeat("é<\"\n", 800)), rapid.Just("short"))
-	report := rapid.Custom(func(t *rapid.T) *said {
-		s := &said{
+	drawn := rapid.Custom(func(t *rapid.T) *report {
+		s := &report{
 			ObservedGeneration: rapid.Int64Range(5, 8).Draw(t, "observed"),
 			ServingGeneration:  rapid.Int64Range(0, 8).Draw(t, "serving"),
 			Inputs:             rapid.SampledFrom([]string{"", "x", "y", strings.Repeat("f", 64)}).Draw(t, "inputs"),
@@ -153,7 +153,7 @@ func drawReplicas(t *rapid.T) []replica {
 			serving: rapid.IntRange(0, 4).Draw(t, "serves") > 0,
 		}
 		if rapid.IntRange(0, 4).Draw(t, "reports") > 0 {
-			all[i].report = report.Draw(t, "report")
+			all[i].report = drawn.Draw(t, "report")
 		}
 	}
 	return all
@@ -199,6 +199,9 @@ func TestFoldProperties(t *testing.T) {
 			}
 		} else if v.reason == "" || v.brief == "" || v.error == "" || v.stalled == (v.underWay != "") {
 			t.Fatalf("not succeeded, with reason %q, brief %q, error %q, stalled %t, under way %q", v.reason, v.brief, v.error, v.stalled, v.underWay)
+		}
+		if v.stalled && v.succeeded {
+			t.Fatal("stalled, and all is well")
 		}
 		if (v.underWay != "" || v.stalled) && v.message == "" {
 			t.Fatal("a condition without a message")

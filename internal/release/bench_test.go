@@ -150,7 +150,7 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	if b.blind {
 		live.Expect(nil)
 	} else if err := executor.Setup(ctx, mgr, executor.Dependencies{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Clock: clock.RealClock{}, Live: live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
 		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Reads: 100, Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: c.passes,
 	}); err != nil {

@@ -260,7 +260,7 @@ func TestABrokenExecutorAdmitsNothing(t *testing.T) {
 	e := b.executor("team/*", ca, broken)
 	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, verification(v1alpha1.VerificationIfConfigured))
 	b.gateway(r)
-	b.start()
+	c := b.start()
 	b.reaches(r, all(
 		begins(r, "Verifying: "+b.pinned(digest)+": Executor "+e.Name+": cannot decide: "),
 		condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonVerifying),
@@ -276,8 +276,8 @@ func TestABrokenExecutorAdmitsNothing(t *testing.T) {
 		if err := b.client.Get(t.Context(), objectKey(e), e); err != nil {
 			return err
 		}
-		if e.Status.ObservedGeneration != e.Generation || e.Status.Succeeded {
-			return fmt.Errorf("status %+v", e.Status)
+		if served := c.live.Served(objectKey(e)); served.Attempted != e.Generation || served.Problem == "" {
+			return fmt.Errorf("generation %d was attempted last, with problem %q", served.Attempted, served.Problem)
 		}
 		return nil
 	})

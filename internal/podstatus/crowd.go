@@ -1,0 +1,102 @@
+package podstatus
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+)
+
+// indexSubject finds the reports on an Executor by its UID; indexPod finds those of a pod by its UID.
+const (
+	indexSubject = "podstatus:executor"
+	indexPod     = "podstatus:pod"
+)
+
+// crowd is all the replicas of the installation.
+type crowd struct {
+	pods      client.Reader // from the manager's cache
+	reports   client.Reader // from the leader's cache, with the indexes
+	live      client.Reader // from the API server
+	namespace string        // Gatehouse's own
+}
+
+// replicas joins the pods of the installation with what they report of a subject. A report is a pod's if it says so by
+// UID, and has the name that the two of them give it: there is one of that.
+func (c *crowd) replicas(ctx context.Context, s *subject) ([]replica, error) {
+	pods := &corev1.PodList{}
+	if err := c.pods.List(ctx, pods, client.InNamespace(c.namespace), replicaLabels, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the replicas: %w", err)
+	}
+	found := &v1alpha1.ExecutorPodStatusList{}
+	if err := c.reports.List(ctx, found, client.InNamespace(c.namespace), client.MatchingFields{indexSubject: string(s.identity.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list what replicas report: %w", err)
+	}
+	byPod := make(map[types.UID]*v1alpha1.ExecutorPodStatus, len(found.Items))
+	for i := range found.Items {
+		if r := &found.Items[i]; r.Name == PackName(r.Spec.Pod.Name, s.identity) {
+			byPod[r.Spec.Pod.UID] = r
+		}
+	}
+	all := make([]replica, 0, len(pods.Items))
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		r := replica{pod: pod.Name, uid: pod.UID, serving: serving(pod)}
+		if report := byPod[pod.UID]; report != nil {
+			r.report = contentOf(report, s, r)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// contentOf is what a report says, if it is this replica's on this subject and says anything yet.
+func contentOf(report *v1alpha1.ExecutorPodStatus, s *subject, r replica) *v1alpha1.ExecutorPodStatusStatus {
+	if report.Spec.Executor != s.identity || report.Spec.Pod != (v1alpha1.PodIdentity{Name: r.pod, UID: r.uid}) || report.Status.ObservedGeneration == 0 {
+		return nil
+	}
+	return &report.Status
+}
+
+// lookAgain asks the API server about the replicas that have not reported what they should, or not at all. Pods and
+// reports come by two watches, and one may be ahead of the other: a pod is seen Ready before what it reported first, and
+// a report is seen deleted before the pod is seen to end.
+func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, replicas []replica) error {
+	for i := range replicas {
+		r := &replicas[i]
+		late := func() bool {
+			standing := place(s.generation, trusted, *r).standing
+			return standing == unreported || standing == differing
+		}
+		if !r.serving || !late() {
+			continue
+		}
+		report := &v1alpha1.ExecutorPodStatus{}
+		switch err := c.live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: PackName(r.pod, s.identity)}, report); {
+		case apierrors.IsNotFound(err):
+			r.report = nil
+		case err != nil:
+			return fmt.Errorf("read what replica %s reports: %w", r.pod, err)
+		default:
+			r.report = contentOf(report, s, *r)
+		}
+		if !late() {
+			continue
+		}
+		pod := &corev1.Pod{}
+		switch err := c.live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: r.pod}, pod); {
+		case apierrors.IsNotFound(err):
+			r.serving = false
+		case err != nil:
+			return fmt.Errorf("read replica %s: %w", r.pod, err)
+		default:
+			r.serving = pod.UID == r.uid && IsReplica(pod) && serving(pod)
+		}
+	}
+	return nil
+}
