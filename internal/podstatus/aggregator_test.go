@@ -1,0 +1,372 @@
+package podstatus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+)
+
+// Who starts, is not scheduled, ends, or is not of the installation moves nothing but a count. Who serves and has not
+// reported keeps an Executor from being Ready.
+func TestOnlyWhoServesCounts(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	i.becomes(e, counts("0 0 0 0 0"), isNotReady(v1alpha1.ReasonNoReplica, v1alpha1.ConditionReconciling), pods())
+	all := i.three(l, e)
+
+	history := i.watch(e)
+	starting, pending := i.replica("starting"), i.replica("pending")
+	i.serve(false, starting)
+	stranger := i.pod("stranger")
+	i.serve(true, stranger)
+	i.becomes(e, counts("3 3 3 0 2"), isReady, pods("a+", "b+", "c+"))
+	i.serve(false, all[2])
+	i.becomes(e, counts("2 2 2 0 3"), isReady, pods("a+", "b+"))
+	i.delete(pending, all[2])
+	i.becomes(e, counts("2 2 2 0 1"), isReady, pods("a+", "b+"))
+	ends := all[1]
+	before := ends.DeepCopy()
+	ends.Finalizers = []string{"gatehouse.test/hold"}
+	i.must(i.client.Patch(t.Context(), ends, client.MergeFrom(before)))
+	i.delete(ends)
+	i.becomes(e, counts("1 1 1 0 2"), isReady, pods("a+"))
+	history.alwaysReady(t)
+
+	i.serve(true, starting)
+	i.becomes(e, counts("2 1 1 0 1"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("starting-", "a+"))
+	if want := "1/2 replicas unhealthy"; e.Status.BriefError != want || e.Status.Error != "starting: has not reported" || e.Status.Replicas.Summary != "1/2" {
+		t.Errorf("%+v", e.Status)
+	}
+	i.reports(starting, e, serves(1, "x"))
+	i.becomes(e, counts("2 2 2 0 1"), isReady, pods("a+", "starting+"))
+	before = ends.DeepCopy()
+	ends.Finalizers = nil
+	i.must(i.client.Patch(t.Context(), ends, client.MergeFrom(before)))
+}
+
+// An edit: the status follows what the replicas report, generation by generation.
+func TestAStatusFollowsTheReports(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	all := i.three(l, e)
+
+	i.edit(e, "b.test/*")
+	i.becomes(e, counts("3 3 0 0 0"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling))
+	bad := broke(2, v1alpha1.ReasonMaterialMissing, "verifier builders: key k1: Secret gone not found")
+	l.says(e, bad)
+	for _, pod := range all {
+		i.reports(pod, e, bad)
+	}
+	i.becomes(e, counts("3 3 0 3 0"), isNotReady(v1alpha1.ReasonMaterialMissing, v1alpha1.ConditionStalled), pods("a-", "b-", "c-"))
+	if s := e.Status; s.BriefError != "3/3 replicas unhealthy" || !strings.HasPrefix(s.Error, "a: verifier builders: key k1: Secret gone not found\nb: ") ||
+		s.ByPod[0].ObservedGeneration != 2 || s.ByPod[0].ServingGeneration != 1 || s.ByPod[0].BriefError != bad.BriefError {
+		t.Errorf("%+v", s)
+	}
+
+	i.edit(e, "c.test/*")
+	l.says(e, serves(3, "z"))
+	for _, pod := range all {
+		i.reports(pod, e, serves(3, "z"))
+	}
+	i.becomes(e, counts("3 3 3 0 0"), isReady)
+
+	// A replica that misses a rotation is the odd one out, by what it trusts.
+	l.says(e, serves(3, "rotated"))
+	i.reports(all[0], e, serves(3, "rotated"))
+	i.reports(all[2], e, serves(3, "rotated"))
+	i.becomes(e, counts("3 3 2 0 0"), isNotReady(v1alpha1.ReasonTrustDiffers, v1alpha1.ConditionReconciling), pods("b-", "a+", "c+"))
+	if want := "b: trusts other keys or certificates: inputs z, not rotated"; e.Status.Error != want {
+		t.Errorf("%q, want %q", e.Status.Error, want)
+	}
+	i.reports(all[1], e, serves(3, "rotated"))
+	i.becomes(e, isReady)
+	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Message != "generation 3 serves, inputs rotated" {
+		t.Error(ready.Message)
+	}
+}
+
+// Pods and reports come by two watches. A pod that is seen Ready before its report is, and a report that is seen to go
+// before its pod is, flap nothing.
+func TestOneWatchMayBeAheadOfTheOther(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	proxy, config := i.throughProxy()
+	l := i.lead(leadership{config: config})
+	all := i.three(l, e)
+	history := i.watch(e)
+
+	release := proxy.Hold(ofReports)
+	late := i.replica("late")
+	i.reports(late, e, serves(1, "x"))
+	i.serve(true, late)
+	i.becomes(e, counts("4 4 4 0 0"), isReady)
+	release()
+
+	release = proxy.Hold(faultproxy.Of("", "pods"))
+	gone := i.reports(all[0], e, serves(1, "x"))
+	i.delete(all[0], gone)
+	i.becomes(e, counts("3 3 3 0 1"), isReady, pods("b+", "c+", "late+"))
+	release()
+	i.becomes(e, counts("3 3 3 0 0"), isReady)
+	history.alwaysReady(t)
+}
+
+// The entry of a pod that is gone leaves at once, without anybody who collects its reports; they are swept.
+func TestPodsThatAreGone(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	all := i.three(l, e)
+	i.delete(all[1])
+	gone := time.Now()
+	i.becomes(e, counts("2 2 2 0 0"), isReady, pods("a+", "c+"))
+	if took := time.Since(gone); took > 5*time.Second {
+		t.Errorf("the entry went after %s", took)
+	}
+	i.hasReportsOf("a", "c")
+
+	// One that comes back under the name inherits nothing.
+	again := i.replica("b")
+	i.serve(true, again)
+	i.becomes(e, counts("3 2 2 0 0"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("b-", "a+", "c+"))
+	i.reports(again, e, serves(1, "x"))
+	i.becomes(e, counts("3 3 3 0 0"), isReady)
+
+	// And so does an Executor that is created anew: the same name, and the same generation.
+	name := e.Name
+	i.must(i.client.Delete(t.Context(), e))
+	e = i.executor(name, "a.test/*")
+	i.becomes(e, counts("3 0 0 0 0"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("a-", "b-", "c-"))
+}
+
+// hasReportsOf waits until exactly these pods have reports.
+func (i *installation) hasReportsOf(names ...string) {
+	i.Helper()
+	eventually.Succeeds(i.T, within, func() error {
+		list := &v1alpha1.ExecutorPodStatusList{}
+		i.must(i.client.List(i.Context(), list, client.InNamespace(i.namespace)))
+		var have []string
+		for _, r := range list.Items {
+			have = append(have, r.Spec.Pod.Name)
+		}
+		if fmt.Sprint(have) != fmt.Sprint(names) {
+			return fmt.Errorf("%d reports, of %.10v, want %v", len(have), have, names)
+		}
+		return nil
+	})
+}
+
+// Reports that nobody has a pod for are swept, a thousand of them as one; those of a pod that the cache has not got, and
+// of one that is no longer called a replica, stay.
+func TestOrphansAreSwept(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	proxy, config := i.throughProxy()
+	l := i.lead(leadership{config: config})
+	l.says(e, serves(1, "x"))
+	renamed := i.replica("a")
+	i.reports(renamed, e, serves(1, "x"))
+	i.serve(true, renamed)
+	i.becomes(e, counts("1 1 1 0 0"), isReady)
+	before := renamed.DeepCopy()
+	renamed.Labels = nil
+	i.must(i.client.Patch(t.Context(), renamed, client.MergeFrom(before)))
+	i.becomes(e, counts("0 0 0 0 0"), isNotReady(v1alpha1.ReasonNoReplica, v1alpha1.ConditionReconciling))
+
+	release := proxy.Hold(faultproxy.Of("", "pods"))
+	defer release()
+	unseen := i.replica("b")
+	alive := i.reports(unseen, e, serves(1, "x"))
+	failed := make(chan error, 8)
+	for worker := range 8 {
+		go func() {
+			for range 125 {
+				orphan := &v1alpha1.ExecutorPodStatus{
+					ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, GenerateName: fmt.Sprintf("orphan-%d-", worker)},
+					Spec: v1alpha1.ExecutorPodStatusSpec{
+						Executor: v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: "gone-" + rand.String(8), UID: uuid.NewUUID()},
+						Pod:      v1alpha1.PodIdentity{Name: "gone-" + rand.String(8), UID: uuid.NewUUID()},
+					},
+				}
+				if err := i.client.Create(i.Context(), orphan); err != nil {
+					failed <- err
+					return
+				}
+			}
+			failed <- nil
+		}()
+	}
+	for range 8 {
+		i.must(<-failed)
+	}
+	i.hasReportsOf("a", "b")
+	still := &v1alpha1.ExecutorPodStatus{}
+	i.must(i.client.Get(t.Context(), client.ObjectKeyFromObject(alive), still))
+	if still.UID != alive.UID {
+		t.Error("the report of a pod that the cache has not got was deleted, and made again")
+	}
+}
+
+// However reports come in, a status is written twice at once and then once in a second; and at rest it is not written.
+func TestWritesAreFew(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{resync: time.Second})
+	all := i.three(l, e)
+	eventually.Holds(t, 2500*time.Millisecond, func() error { return nil }) // the allowance is whole again
+
+	mark, began := i.mark(), time.Now()
+	i.edit(e, "b.test/*")
+	l.says(e, serves(2, "y"))
+	for _, pod := range all {
+		i.reports(pod, e, serves(2, "y"))
+	}
+	i.becomes(e, isReady)
+	if writes := l.writes(mark); len(writes) > 2+int(time.Since(began)/time.Second) {
+		t.Errorf("an edit cost %d writes:\n%s", len(writes), strings.Join(writes, "\n"))
+	}
+
+	mark, began = i.mark(), time.Now()
+	for n := range 40 {
+		i.reports(all[n%3], e, serves(2, fmt.Sprintf("x%d", n)))
+	}
+	l.says(e, serves(2, "z"))
+	for _, pod := range all {
+		i.reports(pod, e, serves(2, "z"))
+	}
+	i.becomes(e, isReady, func(s *v1alpha1.ExecutorStatus) error {
+		if s.ByPod[0].Inputs != "z" {
+			return errors.New("not the last report")
+		}
+		return nil
+	})
+	if writes := l.writes(mark); len(writes) > 3+int(time.Since(began)/time.Second) {
+		t.Errorf("%d reports in %s cost %d writes:\n%s", 43, time.Since(began), len(writes), strings.Join(writes, "\n"))
+	}
+
+	bad := broke(2, v1alpha1.ReasonUnreadable, "cannot be read")
+	i.reports(all[0], e, bad)
+	i.becomes(e, isNotReady(v1alpha1.ReasonUnreadable, v1alpha1.ConditionReconciling))
+	mark = i.mark()
+	eventually.Holds(t, 3*time.Second, func() error { return nil }) // three resyncs
+	if writes := l.writes(mark); len(writes) > 0 {
+		t.Errorf("at rest:\n%s", strings.Join(writes, "\n"))
+	}
+}
+
+// What somebody else writes into a status is put right by the next resync at the latest.
+func TestAForeignEditIsHealed(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{resync: time.Second})
+	i.three(l, e)
+	e.Status = v1alpha1.ExecutorStatus{ObservedGeneration: 1, Succeeded: true, ByPod: []v1alpha1.ReplicaStatus{{ID: "made-up", Succeeded: true}}}
+	eventually.Succeeds(t, within, func() error { return i.client.Status().Update(t.Context(), e) })
+	i.becomes(e, counts("3 3 3 0 0"), isReady, pods("a+", "b+", "c+"))
+}
+
+// Whoever leads next knows all that happened while nobody did. Who does not lead looks at no report of others.
+func TestTheNextLeaderIsRight(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	first := i.lead(leadership{elect: true})
+	all := i.three(first, e)
+	watched := &watched{}
+	second := i.lead(leadership{elect: true, config: watched.config()})
+	second.says(e, serves(2, "y"))
+	eventually.Succeeds(t, within, func() error {
+		if watched.pods.Load() == 0 || watched.executors.Load() == 0 {
+			return errors.New("the second is not warm yet")
+		}
+		return nil
+	})
+	if n := watched.reports.Load(); n > 0 {
+		t.Errorf("a process that does not lead asked %d times for reports", n)
+	}
+
+	i.edit(e, "b.test/*")
+	for _, pod := range all[:2] {
+		i.reports(pod, e, serves(2, "y"))
+	}
+	first.stop()
+	i.delete(all[2])
+	led := time.Now()
+	i.becomes(e, counts("2 2 2 0 0"), isReady, pods("a+", "b+"))
+	if took := time.Since(led); took > 10*time.Second {
+		t.Errorf("it was right after %s", took)
+	}
+	if watched.reports.Load() == 0 {
+		t.Error("the leader does not watch the reports, or this does not see it")
+	}
+	i.hasReportsOf("a", "b")
+}
+
+// Out of a cluster the status is this process's own words.
+func TestAlone(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	pod := i.replica("a") // is nobody's business
+	i.serve(true, pod)
+	l := i.lead(leadership{alone: true})
+	l.says(e, serves(1, "x"))
+	i.becomes(e, counts("1 1 1 0 0"), isReady, pods())
+
+	trouble := kept(1, "x")
+	l.says(e, trouble)
+	i.becomes(e, counts("1 1 1 0 0"), pods(), func(s *v1alpha1.ExecutorStatus) error {
+		reconciling := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReconciling)
+		if !s.Succeeded || s.Error != trouble.Error || s.BriefError != trouble.BriefError || !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) ||
+			reconciling == nil || reconciling.Reason != v1alpha1.ReasonUnreadable {
+			return errors.New("trouble in spite of which it serves")
+		}
+		return nil
+	})
+	i.edit(e, "b.test/*")
+	bad := broke(2, v1alpha1.ReasonInvalidSpec, "verifier builders: no PEM")
+	l.says(e, bad)
+	i.becomes(e, counts("1 1 0 1 0"), isNotReady(v1alpha1.ReasonInvalidSpec, v1alpha1.ConditionStalled), pods(), func(s *v1alpha1.ExecutorStatus) error {
+		if s.Error != bad.Error || s.BriefError != bad.BriefError {
+			return errors.New("other words")
+		}
+		return nil
+	})
+	l.says(e, serves(2, "y"))
+	i.becomes(e, isReady)
+}
+
+// Both of two Executors with an equal scope say so, and no longer when one of them gives it up.
+func TestSharedScopesAreSaid(t *testing.T) {
+	i := newInstallation(t)
+	one, other := i.executor("one-"+rand.String(8), "shared.test/app"), i.executor("other-"+rand.String(8), "shared.test/app")
+	l := i.lead(leadership{alone: true})
+	shared := func(e, rival *v1alpha1.Executor) {
+		t.Helper()
+		l.says(e, serves(e.Generation, "x"))
+		i.becomes(e, func(s *v1alpha1.ExecutorStatus) error {
+			condition := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSharedScope)
+			if rival == nil && condition != nil || rival != nil && (condition == nil || !strings.Contains(condition.Message, rival.Name)) {
+				return errors.New("SharedScope is not as it should be")
+			}
+			return nil
+		})
+	}
+	shared(one, other)
+	shared(other, one)
+	i.edit(one, "alone.test/app")
+	shared(one, nil)
+	shared(other, nil)
+}
