@@ -63,7 +63,7 @@ func (i *installation) compiling(pod *corev1.Pod) *compiling {
 	c.process = i.start(pod, starting{before: func(p *process) {
 		c.secrets = &unsteady{Reader: p.manager.GetAPIReader()}
 		i.must(executor.Setup(i.Context(), p.manager, executor.Dependencies{
-			Client: p.manager.GetClient(), Reader: c.secrets, Recorder: p.manager.GetEventRecorder("gatehouse"), Clock: clock.RealClock{},
+			Client: p.manager.GetClient(), Reader: c.secrets, Clock: clock.RealClock{},
 			Live: p.live, Board: p.board, Tools: executor.Tools{Registry: registry.New(registry.Options{}), Clock: clock.RealClock{}},
 			Namespace: i.namespace, Resync: time.Hour, Workers: 4, Reads: 100, Passes: outcome.NewMetrics(c.metrics), Registerer: c.metrics,
 		}))
