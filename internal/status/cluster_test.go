@@ -419,19 +419,39 @@ func TestTheClusterIsChosenAsKubectlDoes(t *testing.T) {
 	}
 }
 
-// expiring is a client whose first watch of Executors ends as one that has fallen too far behind.
-func expiring(c client.WithWatch, expired *sync.Once) client.WithWatch {
-	return interceptor.NewClient(c, interceptor.Funcs{Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-		if _, ours := list.(*v1alpha1.ExecutorList); ours {
-			var first bool
-			expired.Do(func() { first = true })
-			if first {
-				events := watch.NewFakeWithChanSize(1, false)
-				status := apierrors.NewResourceExpired("too old").Status()
-				events.Error(&status)
-				return events, nil
+// expiring is a client whose first watch of Executors ends as one that has fallen too far behind. The next one has to
+// begin at a list that was read since.
+func expiring(t *testing.T, c client.WithWatch) client.WithWatch {
+	var mu sync.Mutex
+	watches, listed := 0, false
+	ours := func(list client.ObjectList) bool {
+		_, is := list.(*v1alpha1.ExecutorList)
+		return is
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			mu.Lock()
+			listed = listed || ours(list)
+			mu.Unlock()
+			return c.List(ctx, list, options...)
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
+			if !ours(list) {
+				return c.Watch(ctx, list, options...)
 			}
-		}
-		return c.Watch(ctx, list, options...)
-	}})
+			mu.Lock()
+			defer mu.Unlock()
+			watches++
+			if !listed {
+				t.Error("a watch begins where an earlier one had expired: what happened between is missed")
+			}
+			if listed = watches > 1; listed {
+				return c.Watch(ctx, list, options...)
+			}
+			events := watch.NewFakeWithChanSize(1, false)
+			status := apierrors.NewResourceExpired("too old").Status()
+			events.Error(&status)
+			return events, nil
+		},
+	})
 }

@@ -89,8 +89,7 @@ func (w *watching) ends(t *testing.T) Answer {
 func TestAWatchPrintsTheRowsThatChange(t *testing.T) {
 	i := install(t)
 	e := i.executor(t, "watched", served("gatehouse-a", "gatehouse-b"))
-	var expired sync.Once
-	w := watchIt(t, expiring(i.client, &expired), Options{Question: Question{Names: []string{"watched"}, Home: i.home}})
+	w := watchIt(t, expiring(t, i.client), Options{Question: Question{Names: []string{"watched"}, Home: i.home}})
 	w.shows(t, "watched ", "├─ gatehouse-a ", "└─ gatehouse-b ")
 	before := len(w.out.String())
 
