@@ -13,7 +13,7 @@ import (
 )
 
 // Edit changes an object as kubectl edit does: from what is there now, again if somebody else was faster, and sending
-// only what differs. object is an empty one.
+// only what differs. object says of what kind it is.
 func Edit[T client.Object](tb testing.TB, f *Fleet, key client.ObjectKey, object T, change func(T)) T {
 	tb.Helper()
 	var now T
