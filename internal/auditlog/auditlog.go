@@ -27,6 +27,7 @@ type Event struct {
 	Time        time.Time // when the request arrived
 	UserAgent   string
 	User        string // for a service account system:serviceaccount:NAMESPACE:NAME; of an impersonated request the impersonator
+	Pod         string // that the service account's token is bound to, if it is
 	AsUser      string // who was impersonated, if anybody
 	Verb        string // create, update, patch, delete, deletecollection
 	APIGroup    string // empty for the core group
@@ -172,6 +173,9 @@ func parse(line []byte) (Event, error) {
 		Verb: raw.Verb, RequestURI: raw.RequestURI, Code: raw.ResponseStatus.Code,
 		APIGroup: raw.ObjectRef.APIGroup, Resource: raw.ObjectRef.Resource, Subresource: raw.ObjectRef.Subresource,
 		Namespace: raw.ObjectRef.Namespace, Name: raw.ObjectRef.Name,
+	}
+	if pod := raw.User.Extra["authentication.kubernetes.io/pod-name"]; len(pod) > 0 {
+		e.Pod = pod[0]
 	}
 	if raw.ImpersonatedUser != nil {
 		e.AsUser = raw.ImpersonatedUser.Username

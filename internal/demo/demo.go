@@ -18,6 +18,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/auditlog"
+	"github.com/gatehouse-dev/gatehouse/internal/child"
 	"github.com/gatehouse-dev/gatehouse/internal/kwokstage"
 )
 
@@ -139,7 +140,7 @@ func (st *stage) set(ctx context.Context, say func(string)) (err error) {
 	}
 	s.manager = &manager{gatehouse: o.Gatehouse, kubeconfig: kubeconfig, namespace: account.Namespace, log: filepath.Join(st.dir, "manager.log")}
 	if err := s.manager.start(ctx); err != nil {
-		return fmt.Errorf("%w\n%s", err, tail(s.manager.log, 20))
+		return fmt.Errorf("%w\n%s", err, child.Tail(s.manager.log, 20))
 	}
 	return nil
 }
@@ -255,7 +256,7 @@ func (st *stage) explain(out io.Writer) {
 			fmt.Fprintf(out, "  %s=%s (%s)\n", c.Type, c.Status, c.Reason)
 		}
 	})
-	if log := tail(s.manager.log, 25); log != "" {
+	if log := child.Tail(s.manager.log, 25); log != "" {
 		fmt.Fprintf(out, "\nThe end of the manager's log:\n%s\n", log)
 	}
 }
@@ -283,7 +284,7 @@ The manager logs to %[7]s. Ctrl-C ends it all and cleans up.
 	select {
 	case <-ctx.Done():
 	case <-s.manager.exited():
-		fmt.Fprintf(out, "\nThe manager has ended by itself; the end of its log:\n%s\n", tail(s.manager.log, 25))
+		fmt.Fprintf(out, "\nThe manager has ended by itself; the end of its log:\n%s\n", child.Tail(s.manager.log, 25))
 	}
 }
 

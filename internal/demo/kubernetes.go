@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gatehouse-dev/gatehouse/internal/child"
 )
 
 const (
@@ -30,7 +32,7 @@ type kubernetes struct {
 	own        bool   // somebody's own cluster: leave nothing behind
 	runsPods   bool   // nodes run containers, and do not only pretend to
 
-	process *child
+	process *child.Process
 	alive   io.Closer // devcluster's standard input, whose end is its end
 }
 
@@ -68,7 +70,7 @@ func startDevcluster(ctx context.Context, binary, gatehouse, dir string) (*kuber
 		return nil, errors.Join(err, stdin.Close(), alive.Close())
 	}
 	cmd.Stdin, cmd.Stdout = stdin, stdout
-	process, err := launch("devcluster", cmd)
+	process, err := child.Launch("devcluster", cmd)
 	// At once: as long as this end of the child's standard output is open here too, the child's end is not its end.
 	_, _ = stdin.Close(), stdout.Close()
 	if err != nil {
@@ -90,7 +92,7 @@ func startDevcluster(ctx context.Context, binary, gatehouse, dir string) (*kuber
 		kubeconfig, ok := strings.CutPrefix(line, "ready ")
 		if !ok {
 			err := errors.Join(fmt.Errorf("devcluster ended before it was ready"), k.stop(ctx))
-			return nil, fmt.Errorf("%w\n%s", err, tail(stderr, 20))
+			return nil, fmt.Errorf("%w\n%s", err, child.Tail(stderr, 20))
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 		if err != nil {
@@ -108,7 +110,7 @@ func (k *kubernetes) stop(ctx context.Context) error {
 	if k.process == nil {
 		return nil
 	}
-	err := k.process.stop(ctx, clusterStopWithin)
+	err := k.process.Stop(ctx, clusterStopWithin)
 	return errors.Join(err, k.alive.Close())
 }
 

@@ -13,6 +13,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/gatehouse-dev/gatehouse/internal/child"
 )
 
 const (
@@ -30,7 +32,7 @@ type manager struct {
 	namespace  string
 	log        string
 
-	process *child
+	process *child.Process
 	metrics string // address of the running process
 }
 
@@ -55,7 +57,7 @@ func (m *manager) start(ctx context.Context) error {
 		"--registry-allow-loopback", "--registry-allow-private",
 		"--log-format", "text")
 	cmd.Stdout, cmd.Stderr = log, log
-	if m.process, err = launch("the manager", cmd); err != nil {
+	if m.process, err = child.Launch("the manager", cmd); err != nil {
 		return err
 	}
 	return m.awaitReady(ctx, "http://"+probes+"/readyz")
@@ -72,10 +74,10 @@ func (m *manager) awaitReady(ctx context.Context, url string) error {
 		}
 		select {
 		case <-ticker.C:
-		case <-m.process.exited:
-			err := m.process.err
+		case <-m.process.Exited():
+			how := m.process.How()
 			m.process = nil
-			return fmt.Errorf("the manager ended before it was ready (%v)", exitOf(err))
+			return fmt.Errorf("the manager ended before it was ready (%s)", how)
 		case <-ctx.Done():
 			return fmt.Errorf("awaited that the manager is ready (%s): %w", url, ctx.Err())
 		}
@@ -89,16 +91,16 @@ func (m *manager) stop(ctx context.Context) error {
 	}
 	process := m.process
 	m.process = nil
-	return process.stop(ctx, managerStopWithin)
+	return process.Stop(ctx, managerStopWithin)
 }
 
 // exited is closed when the running process ends.
-func (m *manager) exited() <-chan struct{} { return m.process.exited }
+func (m *manager) exited() <-chan struct{} { return m.process.Exited() }
 
 // check says whether the manager still runs, unless it was stopped.
 func (m *manager) check() error {
-	if m.process != nil && !m.process.running() {
-		return fmt.Errorf("the manager has ended by itself (%v)", exitOf(m.process.err))
+	if m.process != nil && !m.process.Running() {
+		return fmt.Errorf("the manager has ended by itself (%s)", m.process.How())
 	}
 	return nil
 }
@@ -135,14 +137,6 @@ func labelOf(metric *dto.Metric, name string) string {
 		}
 	}
 	return ""
-}
-
-// exitOf says how a process ended.
-func exitOf(err error) string {
-	if err == nil {
-		return "exit status 0"
-	}
-	return err.Error()
 }
 
 func probe(ctx context.Context, url string) error {

@@ -30,6 +30,11 @@ func ByServiceAccount(namespace, name string) Match {
 	return func(e AuditEvent) bool { return e.User == "system:serviceaccount:"+namespace+":"+name }
 }
 
+// ByPod chooses requests with a token that is bound to the pod.
+func ByPod(name string) Match {
+	return func(e AuditEvent) bool { return e.Pod == name }
+}
+
 // OfResource chooses requests for a resource (plural), its subresources
 // included.
 func OfResource(group, resource string) Match {

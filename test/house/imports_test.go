@@ -22,6 +22,8 @@ var rooms = []struct {
 	{"config", nil},
 	{"internal/kwokstage", nil},
 	{"internal/auditlog", nil},
+	{"internal/child", nil},
+	{"internal/kubelet", []string{"api/v1alpha1", "internal/child"}},
 	{"internal/image", nil},
 	{"internal/registry", []string{"internal/image"}},
 	{"internal/verify", []string{"internal/image", "internal/registry"}},
@@ -39,7 +41,7 @@ var rooms = []struct {
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/executor", "internal/image", "internal/registry", "internal/revision"}},
 	{"internal/offline", []string{"api/v1alpha1", "internal/executor", "internal/image", "internal/lint", "internal/registry", "internal/verify"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/verify", "internal/executor", "internal/podstatus", "internal/outcome", "internal/release", "internal/gateway"}},
-	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/image", "internal/kwokstage", "test/signatures"}},
+	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/child", "internal/image", "internal/kubelet", "internal/kwokstage", "test/signatures"}},
 	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/executor", "internal/image", "internal/lint", "internal/offline", "internal/ratify", "internal/registry", "internal/status", "internal/verify"}},
 }
 

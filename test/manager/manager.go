@@ -75,14 +75,19 @@ var blunders = []string{"bserved a panic", "WARNING: DATA RACE"}
 // one that has failed.
 func (m *Manager) Check(tb testing.TB) {
 	tb.Helper()
-	log := m.Log()
+	CheckLog(tb, m.identity, m.Log())
+}
+
+// CheckLog is Check of what a manager of that name has logged.
+func CheckLog(tb testing.TB, name, log string) {
+	tb.Helper()
 	for _, blunder := range blunders {
 		if at := strings.Index(log, blunder); at >= 0 {
-			tb.Errorf("%s blundered:\n%s", m.identity, log[max(0, at-200):min(len(log), at+tailLog)])
+			tb.Errorf("%s blundered:\n%s", name, log[max(0, at-200):min(len(log), at+tailLog)])
 		}
 	}
 	if tb.Failed() {
-		tb.Logf("the end of what %s logged:\n%s", m.identity, m.logs.tail())
+		tb.Logf("the end of what %s logged:\n%s", name, log[max(0, len(log)-tailLog):])
 	}
 }
 

@@ -20,14 +20,19 @@ type Metrics map[string]*dto.MetricFamily
 
 // Metrics reads the metrics endpoint.
 func (m *Manager) Metrics(ctx context.Context) (Metrics, error) {
-	text, err := get(ctx, m.metrics)
+	return MetricsAt(ctx, m.metrics)
+}
+
+// MetricsAt reads the metrics endpoint at a URL.
+func MetricsAt(ctx context.Context, url string) (Metrics, error) {
+	text, err := get(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.metrics, err)
+		return nil, fmt.Errorf("%s: %w", url, err)
 	}
 	return families, nil
 }
