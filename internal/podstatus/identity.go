@@ -58,7 +58,7 @@ func (r *Reporter) lookUp(ctx context.Context) (v1alpha1.PodIdentity, error) {
 	case err != nil:
 		return v1alpha1.PodIdentity{}, fmt.Errorf("look up Pod %s/%s, which this process runs in: %w", r.replica.Namespace, r.replica.Pod, err)
 	case r.replica.UID != "" && pod.UID != r.replica.UID:
-		return v1alpha1.PodIdentity{}, fmt.Errorf("Pod %s/%s has the UID %s, and this process runs in the one with the UID %s: another pod has its name by now, or POD_UID is not set from the pod's own metadata", r.replica.Namespace, r.replica.Pod, pod.UID, r.replica.UID)
+		return v1alpha1.PodIdentity{}, fmt.Errorf("pod %s/%s has the UID %s, and this process runs in the one with the UID %s: another pod has its name by now, or POD_UID is not set from the pod's own metadata", r.replica.Namespace, r.replica.Pod, pod.UID, r.replica.UID)
 	}
 	return v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}, nil
 }
@@ -70,7 +70,7 @@ func (r *Reporter) stillOurs(ctx context.Context) error {
 		return err
 	}
 	if ours := *r.pod.Load(); now != ours {
-		return fmt.Errorf("Pod %s/%s has the UID %s by now, and this process runs in the one with the UID %s, which must be gone", r.replica.Namespace, now.Name, now.UID, ours.UID)
+		return fmt.Errorf("pod %s/%s has the UID %s by now, and this process runs in the one with the UID %s, which must be gone", r.replica.Namespace, now.Name, now.UID, ours.UID)
 	}
 	return nil
 }
