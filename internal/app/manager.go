@@ -235,12 +235,14 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	live := executor.NewLive(realClock)
 	p.ready.live.Store(live)
 	board := executor.NewBoard()
+	witness := executor.NewWitness(live, mgr.GetAPIReader(), p.config.Namespace, float64(p.config.QPS)/2, realClock)
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
-		Client: mgr.GetClient(),
-		Reader: mgr.GetAPIReader(),
-		Clock:  realClock,
-		Live:   live,
-		Board:  board,
+		Client:  mgr.GetClient(),
+		Reader:  mgr.GetAPIReader(),
+		Clock:   realClock,
+		Live:    live,
+		Board:   board,
+		Witness: witness,
 		Tools: executor.Tools{
 			Registry:    registries,
 			LayoutRoot:  p.config.OCILayoutRoot,
@@ -250,7 +252,6 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Namespace:  p.config.Namespace,
 		Resync:     p.config.Resync,
 		Workers:    8,
-		Reads:      float64(p.config.QPS) / 2,
 		Passes:     passes,
 		Registerer: collected,
 	}); err != nil {
@@ -281,6 +282,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Clock:         realClock,
 		Pool:          pool,
 		Executors:     live,
+		Witness:       witness,
 		MaxVerdictAge: maxVerdictAge,
 		Namespace:     p.config.Namespace,
 		Resync:        p.config.Resync,
@@ -294,6 +296,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Hub:           mgr,
 		Local:         mgr,
 		Executors:     live,
+		Witness:       witness,
 		Pool:          tenants,
 		Releases:      pool,
 		Registerer:    collected,

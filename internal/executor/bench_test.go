@@ -139,7 +139,7 @@ func (b *bench) start(s setup) *replica {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	if err := Setup(ctx, mgr, Dependencies{
 		Client: mgr.GetClient(), Reader: reader, Clock: s.clock, Live: r.live, Board: r.board,
-		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4, Reads: 100,
+		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4, Witness: NewWitness(r.live, reader, b.namespace, 100, s.clock),
 		Passes: outcome.NewMetrics(r.collect), Registerer: r.collect,
 	}); err != nil {
 		b.Fatal(err)

@@ -36,6 +36,8 @@ type Compiled struct {
 	inputs string
 	// key is the fingerprint of all that it was made of, credentials included: it is compared, and shown to nobody.
 	key      string
+	spec     *v1alpha1.ExecutorSpec
+	material Material
 	problems []error
 	access   registry.Access
 }
@@ -64,7 +66,7 @@ func (e *SpecError) Error() string {
 	return errors.Join(slices.Concat(e.Faults, e.Problems)...).Error()
 }
 
-// Compile makes an engine of a spec and of what it names. It reads nothing.
+// Compile makes an engine of a spec and of what it names. It reads nothing. Both are kept, and must not be modified.
 //
 // An error is a fault of the spec itself, which only another spec cures: a *SpecError, or one of the engine's. What a spec names and material does not have, or
 // has in no form that can be read, is no error but one of the Problems: a key that is gone verifies nothing.
@@ -103,6 +105,8 @@ func Compile(name string, spec *v1alpha1.ExecutorSpec, material Material, namesp
 		engine:   engine,
 		inputs:   hex.EncodeToString(c.trusted.Sum(nil))[:inputsLength],
 		key:      fingerprint(spec, material),
+		spec:     spec,
+		material: material,
 		problems: c.problems,
 		access:   c.first,
 	}, nil

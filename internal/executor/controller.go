@@ -35,7 +35,7 @@ type reconciler struct {
 	metrics   *metrics
 	passes    *outcome.Metrics
 	resync    time.Duration
-	queues    queues
+	queues    *queues
 	leads     atomic.Bool
 }
 

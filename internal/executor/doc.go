@@ -15,5 +15,7 @@
 //
 // Board holds what this replica would say of each Executor. Package podstatus publishes that, and makes the status.
 //
+// A Witness asks the API server whether what is served is what there is, before something new moves by it.
+//
 // The package judges no image: that is what package verify does with what is compiled here.
 package executor

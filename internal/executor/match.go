@@ -34,6 +34,10 @@ type Match struct {
 	Audited []*Served
 	// key tells matches apart that would judge differently.
 	key string
+	// What was asked: who judges ref in namespace, or who of the namespace's own does.
+	ref       image.Reference
+	namespace string
+	own       bool
 }
 
 // Key is equal for two matches if they judge by the same Executors, in the same generation, with the same trust and the
@@ -45,7 +49,7 @@ func (m Match) Key() string { return m.key }
 // matched apart, so that one with a narrow scope takes nobody's protection away.
 func (l *Live) Match(ref image.Reference, namespace string) Match {
 	now := l.current.Load()
-	m := Match{State: Unmatched}
+	m := Match{State: Unmatched, ref: ref, namespace: namespace}
 	m.add(now.tables[""], ref)
 	if namespace != "" {
 		tenant := Match{}
@@ -63,7 +67,7 @@ func (l *Live) Match(ref image.Reference, namespace string) Match {
 // Executors have judged elsewhere.
 func (l *Live) MatchOwn(ref image.Reference, namespace string) Match {
 	now := l.current.Load()
-	m := Match{State: Unmatched}
+	m := Match{State: Unmatched, ref: ref, namespace: namespace, own: true}
 	m.add(now.tables[namespace], ref)
 	return l.settled(m, now.attempted(namespace))
 }

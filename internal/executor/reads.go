@@ -47,6 +47,11 @@ func (s *shares) wait(ctx context.Context, namespace string) error {
 	return s.all.Wait(ctx)
 }
 
+// has says whether so much may be read for a namespace's Executor without waiting for its share.
+func (s *shares) has(namespace string, reads int) bool {
+	return namespace == "" || s.limiter(namespace).Tokens() >= float64(min(reads, readsAtFirst))
+}
+
 func (s *shares) limiter(namespace string) *rate.Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()

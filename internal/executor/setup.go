@@ -30,8 +30,9 @@ type Dependencies struct {
 	Reader client.Reader
 	// Clock tells the time.
 	Clock clock.Clock
-	// Live is what the controller keeps.
-	Live *Live
+	// Live is what the controller keeps; Witness is its witness.
+	Live    *Live
+	Witness *Witness
 	// Board is where it says what this replica serves.
 	Board *Board
 	// Tools are what compiled Executors work with.
@@ -42,8 +43,6 @@ type Dependencies struct {
 	Resync time.Duration
 	// Workers is how many Executors are passed over at a time: of the cluster's, and of all namespaces' as many again.
 	Workers int
-	// Reads is how many Secrets and ConfigMaps are read per second for the Executors of all namespaces together.
-	Reads float64
 	// Passes counts the passes of all controllers.
 	Passes *outcome.Metrics
 	// Registerer gets the controller's own metrics.
@@ -64,9 +63,10 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		live:      d.Live,
 		board:     d.Board,
 		tools:     d.Tools,
-		reader:    &reader{live: d.Reader, clock: d.Clock, shares: newShares(d.Reads)},
+		reader:    d.Witness.reader,
 		history:   &history{client: d.Client, live: d.Reader, namespace: d.Namespace},
 		builds:    newBuilds(),
+		queues:    &d.Witness.queues,
 		metrics:   newMetrics(d.Registerer),
 		passes:    d.Passes,
 		resync:    d.Resync,

@@ -27,6 +27,7 @@ type reconciler struct {
 	memory    *memory
 
 	executors *executor.Live
+	witness   *executor.Witness
 	ofTenant  executor.Inquiries // by the pool of gateways alone
 	ofRelease executor.Inquiries // by the pool of releases
 }

@@ -102,6 +102,7 @@ type world struct {
 	patient           bool           // the manager asks about an image again in an hour alone, unless an event tells it to
 	live              *executor.Live // of the manager that runs
 	counted           *prometheus.Registry
+	witness           *executor.Witness
 }
 
 const plainProfile = `
@@ -210,6 +211,7 @@ func (w *world) start() {
 	err = gateway.Setup(ctx, mgr, gateway.Dependencies{
 		Hub: mgr, Local: mgr,
 		Executors:     w.live,
+		Witness:       w.witness,
 		Pool:          pool,
 		Releases:      pool,
 		MaxVerdictAge: time.Hour,
@@ -283,6 +285,7 @@ func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool 
 		w.Fatal(err)
 	}
 	w.live = executor.NewLive(clock.RealClock{})
+	w.witness = executor.NewWitness(w.live, mgr.GetAPIReader(), w.gatehouse, 100, clock.RealClock{})
 	if !w.judged {
 		w.live.Expect(nil)
 		return pool
@@ -290,7 +293,7 @@ func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool 
 	if err := executor.Setup(ctx, mgr, executor.Dependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Clock: clock.RealClock{}, Live: w.live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
-		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2, Reads: 100,
+		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2, Witness: w.witness,
 		Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: prometheus.NewRegistry(),
 	}); err != nil {
 		w.Fatal(err)

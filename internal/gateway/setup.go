@@ -38,6 +38,8 @@ type Dependencies struct {
 	Local cluster.Cluster
 	// Executors are those that this replica serves; a tenant's own judge what its gateways are given.
 	Executors *executor.Live
+	// Witness tells whether they are those that there are.
+	Witness *executor.Witness
 	// Pool verifies images for gateways, and for nobody else: whom it wakes is a gateway. Whoever made it starts it.
 	Pool *registry.Pool
 	// Releases is the pool that verifies images for releases; what it knows is looked up again before a gateway takes
@@ -83,6 +85,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		memory:    newMemory(d.Clock),
 
 		executors: d.Executors,
+		witness:   d.Witness,
 		ofTenant:  executor.Inquiries{Pool: d.Pool, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: tenants},
 		ofRelease: executor.Inquiries{Pool: d.Releases, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: releases},
 		finisher: &outcome.Finisher{

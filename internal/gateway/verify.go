@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
@@ -42,6 +43,8 @@ type judgement struct {
 	repeated bool
 	// wake is when to look again; zero is never, because an event tells.
 	wake time.Time
+	// by is who judged.
+	by []executor.Match
 }
 
 // settling is how soon a gateway looks again while Executors are still compiled after the start.
@@ -62,6 +65,7 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 	}
 	if decision.Action == rollout.Take {
 		judged := r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeAgain(ctx, release, subject) })
+		judged = r.confirmed(ctx, judged)
 		if judged.standing != agreed {
 			work.wake = r.finisher.Clock.Now().Add(settling)
 			judged.message = "revision " + name + " is not given to this gateway: " + judged.message
@@ -75,6 +79,9 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 	judged := judgement{standing: unknown, message: "not every Executor has been compiled since the start", wake: r.finisher.Clock.Now().Add(settling)}
 	if own == executor.Matched {
 		judged = r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeHere(ctx, gateway, subject) })
+		if decision.Action == rollout.Take {
+			judged = r.confirmed(ctx, judged)
+		}
 	}
 	subject := "revision " + name + " is not given to this gateway: "
 	said := refusalIn(work.before.Conditions)
@@ -87,6 +94,23 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 		work.wake = judged.wake
 	}
 	return judged
+}
+
+// confirmed is a judgement if those who made it are those that there are, with what they trust now or a moment ago; if this
+// replica is behind, nobody can tell. Gateways that take the same at the same time ask the API server once together.
+func (r *reconciler) confirmed(ctx context.Context, judged judgement) judgement {
+	if judged.standing != agreed {
+		return judged
+	}
+	why, err := r.witness.Confirm(ctx, executor.Lately, judged.by...)
+	switch {
+	case err != nil:
+		why = "what it was judged by cannot be read from the API server"
+		log.FromContext(ctx).Error(err, "a gateway waits for what its revision was judged by to be confirmed")
+	case why == "":
+		return judged
+	}
+	return judgement{standing: unknown, message: why, wake: r.finisher.Clock.Now().Add(settling)}
 }
 
 // candidate is the revision that a gateway is given, or is given next when the window comes to it; "" if it has recorded
@@ -133,6 +157,7 @@ func together(images []revision.PodImage, judge func(image.Pinned) judgement) ju
 		if one.standing == whole.standing {
 			said = append(said, one.message)
 		}
+		whole.by = append(whole.by, one.by...)
 		if whole.wake.IsZero() || !one.wake.IsZero() && one.wake.Before(whole.wake) {
 			whole.wake = one.wake
 		}
@@ -150,7 +175,7 @@ func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRe
 	case match.State == executor.NotReady:
 		return judgement{standing: unknown, message: "not every Executor has been compiled since the start"}
 	case match.State != executor.Matched && release.Spec.Verification == v1alpha1.VerificationIfConfigured:
-		return judgement{}
+		return judgement{by: []executor.Match{match}}
 	case match.State != executor.Matched:
 		return judgement{standing: undecided, message: "no Executor vouches for " + subject.String()}
 	}
@@ -158,6 +183,7 @@ func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRe
 	if judged.standing == denied {
 		judged.standing = undecided
 	}
+	judged.by = []executor.Match{match}
 	return judged
 }
 
@@ -165,9 +191,11 @@ func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRe
 func (r *reconciler) judgeHere(ctx context.Context, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
 	match := r.executors.MatchOwn(subject.Reference(), gateway.Namespace)
 	if match.State != executor.Matched {
-		return judgement{} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
+		return judgement{by: []executor.Match{match}} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
 	}
-	return judgementOf(r.ofTenant.Look(ctx, match, subject, client.ObjectKeyFromObject(gateway), requestedAt(gateway)))
+	judged := judgementOf(r.ofTenant.Look(ctx, match, subject, client.ObjectKeyFromObject(gateway), requestedAt(gateway)))
+	judged.by = []executor.Match{match}
+	return judged
 }
 
 // judgementOf is what is known of an image, as a gateway takes it. One that is vouched for needs no second look.

@@ -65,7 +65,7 @@ func (i *installation) compiling(pod *corev1.Pod) *compiling {
 		i.must(executor.Setup(i.Context(), p.manager, executor.Dependencies{
 			Client: p.manager.GetClient(), Reader: c.secrets, Clock: clock.RealClock{},
 			Live: p.live, Board: p.board, Tools: executor.Tools{Registry: registry.New(registry.Options{}), Clock: clock.RealClock{}},
-			Namespace: i.namespace, Resync: time.Hour, Workers: 4, Reads: 100, Passes: outcome.NewMetrics(c.metrics), Registerer: c.metrics,
+			Namespace: i.namespace, Resync: time.Hour, Workers: 4, Witness: executor.NewWitness(p.live, c.secrets, i.namespace, 100, clock.RealClock{}), Passes: outcome.NewMetrics(c.metrics), Registerer: c.metrics,
 		}))
 	}})
 	return c

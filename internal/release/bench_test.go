@@ -19,6 +19,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,6 +36,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/release"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 	testregistry "github.com/gatehouse-dev/gatehouse/test/registry"
 )
 
@@ -65,6 +67,10 @@ type bench struct {
 	blind     bool            // the controller under test believes that there are no Executors
 	// maxVerdictAge of the controller under test; default an hour.
 	maxVerdictAge time.Duration
+	// proxy, if given, stands between the controller under test and the API server.
+	proxy *faultproxy.Proxy
+	// now is the time of its witness; default the real one.
+	now clock.PassiveClock
 }
 
 func newBench(t *testing.T) *bench {
@@ -113,6 +119,15 @@ type controller struct {
 func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	b.Helper()
 	restConfig := rest.CopyConfig(shared.Config)
+	if b.proxy != nil {
+		var err error
+		if restConfig, err = clientcmd.BuildConfigFromFlags("", b.proxy.Kubeconfig); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if b.now == nil {
+		b.now = clock.RealClock{}
+	}
 	restConfig.UserAgent = b.agent
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
 		Scheme:  scheme(),
@@ -147,18 +162,19 @@ func (b *bench) start(wrap ...func(client.Client) client.Client) *controller {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
 	live := executor.NewLive(clock.RealClock{})
 	c.live = live
+	witness := executor.NewWitness(live, mgr.GetAPIReader(), b.namespace, 100, b.now)
 	if b.blind {
 		live.Expect(nil)
 	} else if err := executor.Setup(ctx, mgr, executor.Dependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Clock: clock.RealClock{}, Live: live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
-		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Reads: 100, Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: c.passes,
+		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Witness: witness, Passes: outcome.NewMetrics(prometheus.NewRegistry()), Registerer: c.passes,
 	}); err != nil {
 		b.Fatal(err)
 	}
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client: writer, Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"),
-		Clock: clock.RealClock{}, Pool: pool, Executors: live, MaxVerdictAge: cmp.Or(b.maxVerdictAge, time.Hour),
+		Clock: clock.RealClock{}, Pool: pool, Executors: live, Witness: witness, MaxVerdictAge: cmp.Or(b.maxVerdictAge, time.Hour),
 		Namespace: b.namespace, Resync: time.Hour, Workers: 2, Passes: passes, Registerer: c.passes,
 	}); err != nil {
 		b.Fatal(err)

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
@@ -26,31 +22,16 @@ func news(release *v1alpha1.GatewayRelease, known assessment) bool {
 		(told == nil || told.Reason != v1alpha1.ReasonNoExecutor && told.Reason != v1alpha1.ReasonNoLongerVerified)
 }
 
-// confirmed is a verdict if it was made by the Executors that there are now, and unknown if this replica is behind: it has
-// just started, or was paused, or an Executor was made together with the release. The version of the release would not
-// give that away.
-func (r *reconciler) confirmed(ctx context.Context, found verdict) (verdict, error) {
-	present := &metav1.PartialObjectMetadataList{}
-	present.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ExecutorList"))
-	if err := r.live.List(ctx, present); err != nil {
-		return verdict{}, fmt.Errorf("list the Executors: %w", err)
-	}
-	there := map[types.NamespacedName]bool{}
-	for i := range present.Items {
-		e := &present.Items[i]
-		if !e.DeletionTimestamp.IsZero() {
-			continue
-		}
-		there[client.ObjectKeyFromObject(e)] = true
-		served := r.executors.Served(client.ObjectKeyFromObject(e))
-		if served == nil || served.UID != e.UID || served.Attempted < e.Generation {
-			return r.behind("Executor " + e.Name + " is not compiled yet"), nil
-		}
-	}
-	for _, name := range r.executors.Names() {
-		if name.Namespace == "" && !there[name] {
-			return r.behind("Executor " + name.Name + " is gone, and not taken out of service yet"), nil
-		}
+// confirmed is a verdict if it was made by the Executors that there are, with what they trust now or within a time, and
+// unknown if this replica is behind: it has just started, or was paused, or an Executor was made together with the release,
+// or a key was taken away. The version of the release would not give that away.
+func (r *reconciler) confirmed(ctx context.Context, found verdict, within time.Duration) (verdict, error) {
+	why, err := r.witness.Confirm(ctx, within, found.by...)
+	switch {
+	case err != nil:
+		return verdict{}, fmt.Errorf("confirm what the images were judged by: %w", err)
+	case why != "":
+		return r.behind(why), nil
 	}
 	return found, nil
 }

@@ -25,6 +25,7 @@ type reconciler struct {
 	clock     clock.PassiveClock
 	pool      *registry.Pool
 	executors *executor.Live
+	witness   *executor.Witness
 	namespace string
 	inquiries executor.Inquiries
 	finisher  *outcome.Finisher
@@ -120,7 +121,7 @@ func (r *reconciler) assess(ctx context.Context, release *v1alpha1.GatewayReleas
 	}
 	known.verdict = r.verify(ctx, release, known.revision)
 	if news(release, known) {
-		if known.verdict, err = r.confirmed(ctx, known.verdict); err != nil {
+		if known.verdict, err = r.confirmed(ctx, known.verdict, 0); err != nil {
 			return known, err
 		}
 	}

@@ -3,18 +3,22 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
 )
 
 // standings says of the revisions that the window may give, by name, whether it may.
 type standings struct {
-	withheld  []string  // those that may be given to nobody further
-	undecided []string  // those of which that is not known at the moment
+	withheld  []string // those that may be given to nobody further
+	undecided []string // those of which that is not known at the moment
+	verdicts  map[string]verdict
 	wake      time.Time // when to look again; zero is never
 }
 
@@ -31,7 +35,7 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 	for i := range gateways {
 		fleet[i] = rollout.MemberOf(&gateways[i])
 	}
-	plan := rollout.Next(rollout.Input{
+	input := rollout.Input{
 		Release:      release.Name,
 		UID:          release.UID,
 		Version:      release.ResourceVersion,
@@ -43,7 +47,21 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 		Fleet:        fleet,
 		FleetVersion: seen,
 		Now:          r.clock.Now(),
-	})
+	}
+	plan := rollout.Next(input)
+	if admitsAnew(release.Status.Rollout, &plan.Status) {
+		// A rollout takes its time: what vouched for its target when that was accepted may be withdrawn by now, and this
+		// replica not know.
+		found, err := r.confirmed(ctx, may.verdicts[plan.Status.Target], executor.Lately)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if !found.admits() {
+			input.Undecided = append(input.Undecided, plan.Status.Target)
+			plan = rollout.Next(input)
+			plan.WakeAt = sooner(plan.WakeAt, found.wake)
+		}
+	}
 	release.Status.Rollout = &plan.Status
 	return plan.WakeAt, nil
 }
@@ -55,4 +73,21 @@ func (r *reconciler) gateways(ctx context.Context, index, release string) ([]v1a
 		return nil, fmt.Errorf("list the gateways of release %s: %w", release, err)
 	}
 	return list.Items, nil
+}
+
+// admitsAnew says whether a window lets a gateway take something that it could not take before.
+func admitsAnew(before, now *v1alpha1.RolloutStatus) bool {
+	type grant struct {
+		uid     types.UID
+		attempt int64
+	}
+	had := map[grant]bool{}
+	if before != nil {
+		for _, entry := range before.InFlight {
+			had[grant{entry.UID, entry.Attempt}] = true
+		}
+	}
+	return slices.ContainsFunc(now.InFlight, func(entry v1alpha1.InFlightGateway) bool {
+		return !had[grant{entry.UID, entry.Attempt}]
+	})
 }

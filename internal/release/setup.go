@@ -41,6 +41,8 @@ type Dependencies struct {
 	Pool *registry.Pool
 	// Executors are those that this replica serves.
 	Executors *executor.Live
+	// Witness tells whether they are those that there are.
+	Witness *executor.Witness
 	// MaxVerdictAge is how old a positive verdict may be before it is made anew, although nothing by which it was made has
 	// changed: a certificate may have been revoked since.
 	MaxVerdictAge time.Duration
@@ -79,6 +81,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		clock:        d.Clock,
 		pool:         d.Pool,
 		executors:    d.Executors,
+		witness:      d.Witness,
 		inquiries:    executor.Inquiries{Pool: d.Pool, Clock: d.Clock, MaxAge: d.MaxVerdictAge, Verifications: verifications},
 		namespace:    d.Namespace,
 		metrics:      metrics,

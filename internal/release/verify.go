@@ -42,6 +42,8 @@ type verdict struct {
 	message string
 	// wake is when to look again; zero is never, because an event tells.
 	wake time.Time
+	// by is who judged the images.
+	by []executor.Match
 }
 
 // admits says whether a gateway may be given the revision.
@@ -81,6 +83,7 @@ func together(all []verdict) verdict {
 			said = append(said, one.message)
 		}
 		whole.wake = sooner(whole.wake, one.wake)
+		whole.by = append(whole.by, one.by...)
 	}
 	whole.message = strings.Join(said, "; ")
 	return whole
@@ -89,6 +92,13 @@ func together(all []verdict) verdict {
 // judge looks up what is known of one image.
 func (r *reconciler) judge(ctx context.Context, release *v1alpha1.GatewayRelease, subject image.Pinned) verdict {
 	match := r.executors.Match(subject.Reference(), "")
+	found := r.known(ctx, release, subject, match)
+	found.by = []executor.Match{match}
+	return found
+}
+
+// known looks up what those who judge an image make of it.
+func (r *reconciler) known(ctx context.Context, release *v1alpha1.GatewayRelease, subject image.Pinned, match executor.Match) verdict {
 	switch match.State {
 	case executor.Matched:
 	case executor.NotReady:
@@ -129,7 +139,7 @@ func unmatched(asked v1alpha1.Verification, state executor.State, subject image.
 // standings says of each revision that the window may give whether it may be given now. The verdict on what the spec asks
 // for is known already.
 func (r *reconciler) standings(ctx context.Context, release *v1alpha1.GatewayRelease, known assessment) (standings, error) {
-	var may standings
+	may := standings{verdicts: map[string]verdict{}}
 	if required(release) == v1alpha1.VerificationDisabled {
 		return may, nil
 	}
@@ -152,10 +162,11 @@ func (r *reconciler) standings(ctx context.Context, release *v1alpha1.GatewayRel
 		}
 		if found.admits() && release.Status.Rollout != nil && slices.Contains(release.Status.Rollout.Withheld, name) {
 			var err error
-			if found, err = r.confirmed(ctx, found); err != nil {
+			if found, err = r.confirmed(ctx, found, 0); err != nil {
 				return standings{}, err
 			}
 		}
+		may.verdicts[name] = found
 		switch found.standing {
 		case refused, undecided:
 			may.withheld = append(may.withheld, name)
