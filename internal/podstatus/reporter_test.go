@@ -42,6 +42,7 @@ func TestWhatAReportCosts(t *testing.T) {
 		p.stores(tenants)
 		p.stores(reportOn("production", 1))
 		p.wrote(began, 4)
+		p.remembers(2)
 	}
 	since := i.mark()
 	failed := reportOn("production", 2)
@@ -476,6 +477,7 @@ func TestAReplicaThatServesGoesOnWithoutTheAPIServer(t *testing.T) {
 	p.isPublished()
 	proxy.Script(faultproxy.Rule{When: ofReports, Fault: faultproxy.Fail(500)})
 	p.board.Put(reportOn("production", 2))
+	p.board.Put(reportOn("another", 1))
 	eventually.Succeeds(t, within, func() error {
 		if proxy.Sent(faultproxy.Every(ofReports, faultproxy.Verb("patch"))) < 3 {
 			return errors.New("it has not met the refusal yet")

@@ -222,6 +222,24 @@ func (p *process) lacks(name types.NamespacedName) {
 	})
 }
 
+// remembers waits until the process has so many reports in memory, and all of them are its own.
+func (p *process) remembers(want int) {
+	p.i.Helper()
+	list := &v1alpha1.ExecutorPodStatusList{}
+	eventually.Succeeds(p.i.T, within, func() error {
+		p.i.must(p.reporter.reports.List(p.i.Context(), list))
+		for _, report := range list.Items {
+			if report.Spec.Pod.UID != p.pod.UID {
+				p.i.Fatalf("%s has a report of %s in memory", p.pod.Name, report.Spec.Pod.Name)
+			}
+		}
+		if len(list.Items) != want {
+			return fmt.Errorf("%d reports are in memory, want %d", len(list.Items), want)
+		}
+		return nil
+	})
+}
+
 // isPublished waits until the process calls its reports published.
 func (p *process) isPublished() {
 	p.i.Helper()
