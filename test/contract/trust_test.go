@@ -18,7 +18,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
+	"github.com/gatehouse-dev/gatehouse/test/manager"
 	"github.com/gatehouse-dev/gatehouse/test/signatures/notation"
 )
 
@@ -223,6 +225,27 @@ func TestC15NothingIsGivenByAVerdictOfAnEarlierProcess(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A key was taken away, and the cache does not tell it. Fails when a new image is accepted by what that key vouched for.
+func TestC15ACacheThatIsBehindVouchesForNothingNew(t *testing.T) {
+	down(t)
+	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
+	options := product.Manager("gatehouse-0")
+	options.Kubeconfig = proxy.Kubeconfig
+	m := manager.Start(t, options)
+	v := newVouched(t)
+	v.Converged(t, v.V1)
+	v2 := v.Push(t, "v2")
+	v.sign(t, v2)
+	t.Cleanup(proxy.Hold(func(r faultproxy.Request) bool { return r.Verb == "watch" && r.Resource == "secrets" }))
+	v.secret(t, nil)
+	v.SetImage(t, v.Image("v2"))
+	v.ReleaseSays(t, v1alpha1.ConditionVerified, metav1.ConditionFalse, v1alpha1.ReasonVerificationFailed)
+	if recorded, deployed := v.given(t, v2); recorded+deployed > 0 {
+		t.Errorf("%d gateways have recorded v2 and %d run it", recorded, deployed)
+	}
+	m.Check(t)
 }
 
 // secret gives the authority's Secret other data.
