@@ -4,8 +4,8 @@ package config
 
 import "embed"
 
-// Manifests holds the files of crd, rbac and policy, and the namespace that the manager lives in. Each folder has the
-// kustomization.yaml by which it is applied from a checkout; it is no manifest.
+// Manifests holds the files of crd, rbac, policy and manager. Each folder has the kustomization.yaml by which it is applied
+// from a checkout; it is no manifest.
 //
-//go:embed crd/*.yaml rbac/*.yaml policy/*.yaml manager/namespace.yaml
+//go:embed crd/*.yaml rbac/*.yaml policy/*.yaml manager/*.yaml
 var Manifests embed.FS

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/auditlog"
-	"github.com/gatehouse-dev/gatehouse/internal/child"
+	"github.com/gatehouse-dev/gatehouse/internal/kubelet"
 	"github.com/gatehouse-dev/gatehouse/internal/kwokstage"
 )
 
@@ -118,6 +118,15 @@ func (st *stage) set(ctx context.Context, say func(string)) (err error) {
 		return err
 	}
 	s.managerIs = "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	say("starting three replicas, each a process with the rights of its pod's ServiceAccount")
+	s.manager = &manager{client: s.client, keeps: !s.kubernetes.own, options: kubelet.Options{
+		Client: s.client, Config: s.kubernetes.config, Namespace: account.Namespace, Binary: o.Gatehouse, Dir: st.dir,
+	}}
+	err = s.manager.start(ctx, s.property)
+	st.installed = len(s.property.created)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, s.manager.logs())
+	}
 	prefix := ""
 	if s.kubernetes.own {
 		prefix = "gatehouse-demo-"
@@ -131,16 +140,6 @@ func (st *stage) set(ctx context.Context, say func(string)) (err error) {
 	st.unwatch = func() { stop(); wait() }
 	if err != nil {
 		return err
-	}
-
-	say("starting the manager with the rights of its ServiceAccount")
-	kubeconfig := filepath.Join(st.dir, "manager.kubeconfig")
-	if err := writeKubeconfig(ctx, s.client, s.kubernetes.config, account, kubeconfig); err != nil {
-		return err
-	}
-	s.manager = &manager{gatehouse: o.Gatehouse, kubeconfig: kubeconfig, namespace: account.Namespace, log: filepath.Join(st.dir, "manager.log")}
-	if err := s.manager.start(ctx); err != nil {
-		return fmt.Errorf("%w\n%s", err, child.Tail(s.manager.log, 20))
 	}
 	return nil
 }
@@ -256,8 +255,11 @@ func (st *stage) explain(out io.Writer) {
 			fmt.Fprintf(out, "  %s=%s (%s)\n", c.Type, c.Status, c.Reason)
 		}
 	})
-	if log := child.Tail(s.manager.log, 25); log != "" {
-		fmt.Fprintf(out, "\nThe end of the manager's log:\n%s\n", log)
+	if executor := s.fleet.executor; executor != nil {
+		fmt.Fprintf(out, "\nExecutor %s: %s\n", executor.Name, saysOf(executor))
+	}
+	if logs := s.manager.logs(); logs != "" {
+		fmt.Fprintf(out, "\nThe ends of the replicas' logs:\n%s\n", logs)
 	}
 }
 
@@ -271,6 +273,7 @@ It all goes on running. Look around from another terminal:
   kubectl get gatewayreleases
   kubectl get gatewayinstances --all-namespaces
   kubectl get gatewayrelease %[2]s -o yaml
+  kubectl get executors,executorpodstatuses --all-namespaces
   kubectl get controllerrevisions -n %[3]s
   kubectl get deployments,pods -n %[4]s
 
@@ -278,14 +281,11 @@ and edit the release yourself, to any of v1 to %[5]s:
 
   %[6]s
 
-The manager logs to %[7]s. Ctrl-C ends it all and cleans up.
+The replicas are processes that log to %[7]s; scale or restart deployment/gatehouse in %[3]s, delete a pod or kill a
+process, and they follow. Ctrl-C ends it all and cleans up.
 `, s.kubernetes.kubeconfig, s.release, systemNamespace, s.tenants[0].namespace, badVersion,
-		imageEdit(s.release, s.versions["v2"].image), s.manager.log)
-	select {
-	case <-ctx.Done():
-	case <-s.manager.exited():
-		fmt.Fprintf(out, "\nThe manager has ended by itself; the end of its log:\n%s\n", child.Tail(s.manager.log, 25))
-	}
+		imageEdit(s.release, s.versions["v2"].image), filepath.Join(st.dir, "gatehouse-*.log"))
+	<-ctx.Done()
 }
 
 // strike takes everything down, in the order in which it can be.

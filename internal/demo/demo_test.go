@@ -87,6 +87,10 @@ func TestEveryStepHolds(t *testing.T) {
 		{"profile-edit", paced},
 		{"bad-image", map[string]any{"state": "Failed", "budget": 8.0, "maxFailures": 2.0, "minServing": 40.0}},
 		{"going-back", map[string]any{"movedTwice": 0.0, "minServing": 40.0}},
+		{"broken-executor", map[string]any{"summary": "0/3"}},
+		{"replica-killed", nil},
+		{"scaled", map[string]any{"replicas": 5.0, "doubted": false}},
+		{"missed-rotation", map[string]any{"ready": 2.0}},
 		{"restart", map[string]any{"mutatingRequests": 0.0, "objectsChanged": 0.0}},
 	}
 	if len(report.Steps) != len(want) {

@@ -53,6 +53,7 @@ func workloadOf(d *appsv1.Deployment) workload {
 type fleet struct {
 	mu        sync.Mutex
 	release   *v1alpha1.GatewayRelease
+	executor  *v1alpha1.Executor
 	gateways  map[types.NamespacedName]*v1alpha1.GatewayInstance
 	workloads map[types.NamespacedName]workload
 	extremes  extremes
@@ -62,9 +63,10 @@ type fleet struct {
 
 // extremes are the furthest that the fleet has been since they were reset.
 type extremes struct {
-	underWay int // workloads that were not settled at once, at most
-	inFlight int // gateways in the release's window at once, at most
-	serving  int // workloads that had all their pods available, at least
+	underWay int    // workloads that were not settled at once, at most
+	inFlight int    // gateways in the release's window at once, at most
+	serving  int    // workloads that had all their pods available, at least
+	doubted  string // what the Executor said when it first was not Ready
 }
 
 func newFleet() *fleet {
@@ -90,6 +92,9 @@ func (f *fleet) measure() {
 	e.underWay = max(e.underWay, len(f.underWay()))
 	e.inFlight = max(e.inFlight, len(f.inFlight()))
 	e.serving = min(e.serving, f.count(func(w workload) bool { return w.serving }))
+	if f.executor != nil && e.doubted == "" && !executorReady(f.executor) {
+		e.doubted = saysOf(f.executor)
+	}
 }
 
 func (f *fleet) underWay() []types.NamespacedName {
@@ -141,6 +146,15 @@ func gatewayReady(g *v1alpha1.GatewayInstance) bool {
 	for _, c := range g.Status.Conditions {
 		if c.Type == v1alpha1.ConditionReady {
 			return c.Status == "True" && g.Status.ObservedGeneration == g.Generation
+		}
+	}
+	return false
+}
+
+func executorReady(e *v1alpha1.Executor) bool {
+	for _, c := range e.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			return c.Status == "True" && e.Status.Succeeded
 		}
 	}
 	return false

@@ -9,15 +9,11 @@ import (
 	"path"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/config"
@@ -27,24 +23,23 @@ const (
 	// systemNamespace is Gatehouse's own, as its manifests name it.
 	systemNamespace = "gatehouse-system"
 	servedWithin    = time.Minute
-	// The longest that a demo that is kept can go on.
-	tokenLifetime = 24 * time.Hour
 )
 
 // manifests are the objects of an installation, in the order in which they are created: the definitions first, so that
-// a cluster that has them is refused before anything is created. The manager, a process here, is not among them.
+// a cluster that has them is refused before anything is created. The manager's Deployment is not among them: its pods
+// are to be processes here.
 func manifests() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	for _, folder := range []string{"crd", "manager", "rbac", "policy"} {
-		files, err := fs.ReadDir(config.Manifests, folder)
+	for _, files := range []string{"crd/*.yaml", "manager/namespace.yaml", "rbac/*.yaml", "policy/*.yaml", "manager/disruption.yaml"} {
+		found, err := fs.Glob(config.Manifests, files)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			if file.Name() == "kustomization.yaml" {
+		for _, file := range found {
+			if path.Base(file) == "kustomization.yaml" {
 				continue
 			}
-			read, err := readManifest(path.Join(folder, file.Name()))
+			read, err := readManifest(file)
 			if err != nil {
 				return nil, err
 			}
@@ -121,27 +116,4 @@ func awaitServed(ctx context.Context, c client.Client, name string) error {
 		return fmt.Errorf("awaited that CustomResourceDefinition %s is served: %w", name, err)
 	}
 	return nil
-}
-
-// writeKubeconfig writes a kubeconfig by which a process has the rights of a ServiceAccount and no others.
-func writeKubeconfig(ctx context.Context, c client.Client, admin *rest.Config, account *corev1.ServiceAccount, file string) error {
-	seconds := int64(tokenLifetime / time.Second)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("token of ServiceAccount %s/%s: %w", account.Namespace, account.Name, err)
-	}
-	anonymous := rest.AnonymousClientConfig(admin)
-	const name = "gatehouse"
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{name: {
-			Server:                   anonymous.Host + anonymous.APIPath,
-			TLSServerName:            anonymous.ServerName,
-			InsecureSkipTLSVerify:    anonymous.Insecure,
-			CertificateAuthority:     anonymous.CAFile,
-			CertificateAuthorityData: anonymous.CAData,
-		}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: request.Status.Token}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
-		CurrentContext: name,
-	}, file)
 }

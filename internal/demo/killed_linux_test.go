@@ -17,8 +17,8 @@ func TestKilledDemoLeavesNoProcess(t *testing.T) {
 	cmd := command(t, "--devcluster", devcluster(t))
 	output := startUntil(t, cmd, "First rollout")
 	children := childrenOf(t, cmd.Process.Pid)
-	if len(children) != 2 {
-		t.Errorf("the demo has %d children, want devcluster and the manager: %v", len(children), children)
+	if len(children) != 4 {
+		t.Errorf("the demo has %d children, want devcluster and three replicas: %v", len(children), children)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

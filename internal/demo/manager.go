@@ -1,127 +1,286 @@
 package demo
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/child"
+	"github.com/gatehouse-dev/gatehouse/internal/kubelet"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 )
 
 const (
-	managerReadyWithin = time.Minute
-	managerStopWithin  = 30 * time.Second
+	managerReadyWithin = 3 * time.Minute
 	probeEvery         = 100 * time.Millisecond
 	requestWithin      = 5 * time.Second
+	// replicaCount is that of the manifests.
+	replicaCount = 3
 )
 
-// manager is `gatehouse manager` as a process, with the rights of its ServiceAccount. It can be stopped and started
-// again; its log goes on in the same file.
+// manager is Gatehouse as config/manager installs it: a Deployment, whose pods are processes of this machine, each with
+// the token of its pod.
 type manager struct {
-	gatehouse  string
-	kubeconfig string
-	namespace  string
-	log        string
+	client  client.Client
+	options kubelet.Options
+	// keeps says that a pod stays until its process has ended, which needs this process to let it go: not for somebody's
+	// own cluster, where a demo that is killed must not leave pods that cannot be deleted.
+	keeps bool
 
-	process *child.Process
-	metrics string // address of the running process
+	deployed *appsv1.Deployment
+	kubelet  *kubelet.Kubelet
+
+	mu      sync.Mutex
+	detour  bool              // the next pod's process goes by way of a proxy
+	proxy   *faultproxy.Proxy // that of the last pod with one
+	proxied string            // and the pod's name
 }
 
-func (m *manager) start(ctx context.Context) error {
-	probes, err := freeAddress()
+// start installs the Deployment and waits until its replicas are Ready.
+func (m *manager) start(ctx context.Context, p *property) error {
+	manifest, err := readManifest("manager/deployment.yaml")
 	if err != nil {
 		return err
 	}
-	if m.metrics, err = freeAddress(); err != nil {
+	m.deployed = &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest[0].Object, m.deployed); err != nil {
+		return fmt.Errorf("config/manager/deployment.yaml: %w", err)
+	}
+	template := &m.deployed.Spec.Template
+	kubelet.Claim(&template.ObjectMeta, &template.Spec)
+	if !m.keeps {
+		template.Finalizers = nil
+	}
+	m.options.Way = m.way
+	m.options.Arguments = []string{"--registry-allow-loopback", "--log-format=text"}
+	m.kubelet = kubelet.Start(ctx, m.options)
+	if err := p.create(ctx, m.deployed); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return m.await(ctx, replicaCount)
+}
+
+// scale is kubectl scale, and waits until that many are Ready and no other is left.
+func (m *manager) scale(ctx context.Context, replicas int) error {
+	if err := m.edit(ctx, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)); err != nil {
+		return err
+	}
+	return m.await(ctx, replicas)
+}
+
+// restart is kubectl rollout restart.
+func (m *manager) restart(ctx context.Context) error {
+	err := m.edit(ctx, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339)))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }()
-	cmd := exec.Command(m.gatehouse, "manager",
-		"--kubeconfig", m.kubeconfig,
-		"--namespace", m.namespace,
-		"--metrics-bind-address", m.metrics,
-		"--health-probe-bind-address", probes,
-		"--registry-allow-loopback", "--registry-allow-private",
-		"--log-format", "text")
-	cmd.Stdout, cmd.Stderr = log, log
-	if m.process, err = child.Launch("the manager", cmd); err != nil {
-		return err
-	}
-	return m.awaitReady(ctx, "http://"+probes+"/readyz")
+	return m.await(ctx, replicaCount)
 }
 
-func (m *manager) awaitReady(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, managerReadyWithin)
-	defer cancel()
-	ticker := time.NewTicker(probeEvery)
-	defer ticker.Stop()
-	for {
-		if err := probe(ctx, url); err == nil {
-			return nil
-		}
-		select {
-		case <-ticker.C:
-		case <-m.process.Exited():
-			how := m.process.How()
-			m.process = nil
-			return fmt.Errorf("the manager ended before it was ready (%s)", how)
-		case <-ctx.Done():
-			return fmt.Errorf("awaited that the manager is ready (%s): %w", url, ctx.Err())
-		}
-	}
-}
-
-// stop ends the manager as Kubernetes would. It does nothing if none runs.
-func (m *manager) stop(ctx context.Context) error {
-	if m.process == nil {
-		return nil
-	}
-	process := m.process
-	m.process = nil
-	return process.Stop(ctx, managerStopWithin)
-}
-
-// exited is closed when the running process ends.
-func (m *manager) exited() <-chan struct{} { return m.process.Exited() }
-
-// check says whether the manager still runs, unless it was stopped.
-func (m *manager) check() error {
-	if m.process != nil && !m.process.Running() {
-		return fmt.Errorf("the manager has ended by itself (%s)", m.process.How())
+func (m *manager) edit(ctx context.Context, patch string) error {
+	if err := m.client.Patch(ctx, m.deployed, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("edit Deployment %s/%s: %w", m.deployed.Namespace, m.deployed.Name, err)
 	}
 	return nil
 }
 
-// passes counts the reconcile passes of the running process by controller.
+// await waits until the Deployment has that many replicas of its newest template, all Ready, and no other pod is left.
+func (m *manager) await(ctx context.Context, replicas int) error {
+	missing := ""
+	err := wait.PollUntilContextTimeout(ctx, probeEvery, managerReadyWithin, true, func(ctx context.Context) (bool, error) {
+		d := &appsv1.Deployment{}
+		if err := m.client.Get(ctx, client.ObjectKeyFromObject(m.deployed), d); err != nil {
+			return false, err
+		}
+		pods, err := m.pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		s, want := d.Status, int32(replicas)
+		missing = fmt.Sprintf("%d pods, %d of the newest template, %d Ready", len(pods), s.UpdatedReplicas, s.AvailableReplicas)
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && len(pods) == replicas, nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("awaited %d replicas that are Ready, for %s: %s: %w", replicas, managerReadyWithin, missing, err), m.kubelet.Trouble())
+	}
+	return nil
+}
+
+// pods are those of the replicas that there are.
+func (m *manager) pods(ctx context.Context) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods, client.InNamespace(m.options.Namespace), kubelet.Replicas); err != nil {
+		return nil, fmt.Errorf("the replicas' pods: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// follower is the pod of a replica that does not lead.
+func (m *manager) follower(ctx context.Context) (*corev1.Pod, error) {
+	lease := &coordinationv1.Lease{}
+	if err := m.client.Get(ctx, client.ObjectKey{Namespace: m.options.Namespace, Name: "gatehouse-manager"}, lease); err != nil {
+		return nil, fmt.Errorf("who leads: %w", err)
+	}
+	leader := ""
+	if lease.Spec.HolderIdentity != nil {
+		leader = *lease.Spec.HolderIdentity
+	}
+	pods, err := m.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name != leader && p.DeletionTimestamp == nil })
+	if leader == "" || i < 0 {
+		return nil, fmt.Errorf("of %d replicas %q leads, and no other is there", len(pods), leader)
+	}
+	return &pods[i], nil
+}
+
+// replace deletes a pod and waits until another is Ready in its place.
+func (m *manager) replace(ctx context.Context, pod *corev1.Pod) error {
+	if err := m.client.Delete(ctx, pod); err != nil {
+		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+	}
+	return m.await(ctx, replicaCount)
+}
+
+// way leads the next pod's process by way of a proxy, if that was asked for.
+func (m *manager) way(pod *corev1.Pod, kubeconfig string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.detour {
+		return kubeconfig, nil
+	}
+	proxy, err := faultproxy.Run(faultproxy.Options{Kubeconfig: kubeconfig, Dir: m.options.Dir, Name: pod.Name})
+	if err != nil {
+		return "", err
+	}
+	m.detour, m.proxy, m.proxied = false, proxy, pod.Name
+	return proxy.Kubeconfig, nil
+}
+
+// replaceByProxied is replace, and puts a proxy before the new one.
+func (m *manager) replaceByProxied(ctx context.Context, pod *corev1.Pod) (string, *faultproxy.Proxy, error) {
+	m.mu.Lock()
+	m.detour = true
+	m.mu.Unlock()
+	if err := m.replace(ctx, pod); err != nil {
+		return "", nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.detour {
+		return "", nil, errors.New("no replica was started in place of one that was deleted")
+	}
+	return m.proxied, m.proxy, nil
+}
+
+// stop ends all replicas as Kubernetes would, and then the kubelet. It does nothing if none was started.
+func (m *manager) stop(ctx context.Context) error {
+	if m.kubelet == nil {
+		return nil
+	}
+	var errs []error
+	if !m.keeps {
+		// While there is a kubelet: the pods' owner deletes them.
+		if err := m.scale(ctx, 0); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, m.kubelet.Stop(ctx))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.proxy != nil {
+		m.proxy.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// check says whether all replicas still run, and none has ended by itself.
+func (m *manager) check() error {
+	if m.kubelet == nil {
+		return nil
+	}
+	for _, r := range m.kubelet.Replicas() {
+		if r.Restarts() > 0 && !r.Ending() {
+			return fmt.Errorf("the process of pod %s has ended by itself", r.Name)
+		}
+	}
+	return m.kubelet.Trouble()
+}
+
+// logs are the ends of what the replicas have logged.
+func (m *manager) logs() string {
+	if m.kubelet == nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, r := range m.kubelet.Replicas() {
+		if text := child.Tail(r.Log, 12); text != "" {
+			fmt.Fprintf(&all, "%s:\n%s\n", r.Name, text)
+		}
+	}
+	return all.String()
+}
+
+// passes are the most reconcile passes that any replica has made, by controller: those of the one that leads, where only
+// that one makes any.
 func (m *manager) passes(ctx context.Context) (map[string]int, error) {
+	most := map[string]int{}
+	for _, r := range m.kubelet.Replicas() {
+		if r.Ending() {
+			continue
+		}
+		passes, err := passesAt(ctx, r.Metrics())
+		if err != nil {
+			return nil, fmt.Errorf("metrics of %s: %w", r.Name, err)
+		}
+		for controller, n := range passes {
+			most[controller] = max(most[controller], n)
+		}
+	}
+	return most, nil
+}
+
+func passesAt(ctx context.Context, url string) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("metrics of the manager: %w", err)
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, 8<<20))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
 	if err != nil {
-		return nil, fmt.Errorf("metrics of the manager: %w", err)
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
 	}
 	passes := map[string]int{}
 	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
@@ -139,29 +298,7 @@ func labelOf(metric *dto.Metric, name string) string {
 	return ""
 }
 
-func probe(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestWithin)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", url, resp.Status)
-	}
-	return nil
-}
-
-// freeAddress finds a port of this machine that nothing listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+// named is a pod by its name alone.
+func (m *manager) named(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.options.Namespace, Name: name}}
 }

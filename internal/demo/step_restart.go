@@ -20,8 +20,8 @@ import (
 
 const passedWithin = time.Minute
 
-// restart stops and starts the manager over the converged fleet, waits until it has looked at every gateway, and counts
-// what it has sent.
+// restart replaces every replica over the converged fleet, waits until the new leader has looked at every gateway, and
+// counts what they have sent.
 func restart(ctx context.Context, s *scene, r *record) error {
 	before, err := s.versionsOfObjects(ctx)
 	if err != nil {
@@ -33,10 +33,7 @@ func restart(ctx context.Context, s *scene, r *record) error {
 			return err
 		}
 	}
-	if err := s.manager.stop(ctx); err != nil {
-		return err
-	}
-	if err := s.manager.start(ctx); err != nil {
+	if err := s.manager.restart(ctx); err != nil {
 		return err
 	}
 	passes, err := s.everyGatewayPassed(ctx)
@@ -60,24 +57,25 @@ func restart(ctx context.Context, s *scene, r *record) error {
 		r.seen = fmt.Sprintf("%d passes, and none of %d objects changed (this cluster's audit log cannot be read)", passes, len(after))
 		return nil
 	}
-	sent, leases, err := s.sent(ctx, mark)
+	sent, own, err := s.sent(ctx, mark)
 	if err != nil {
 		return err
 	}
 	r.note("mutatingRequests", len(sent))
-	r.note("leaseRequests", leases)
-	if leases == 0 {
+	r.note("ownRequests", own)
+	if own == 0 {
 		return fmt.Errorf("the audit log was to show at least that %s takes its lease, but shows no request of it", s.managerIs)
 	}
 	if len(sent) > 0 {
 		return fmt.Errorf("no mutating request was to be sent, but %d were, the first: %s", len(sent), sent[0])
 	}
-	r.seen = fmt.Sprintf("%d passes over the fleet, 0 mutating requests in the API server's audit log (%d for the leader's lease)", passes, leases)
+	r.seen = fmt.Sprintf("%d passes over the fleet, 0 mutating requests in the API server's audit log (%d about the replicas themselves: the lease, and what each serves)", passes, own)
 	return nil
 }
 
-// sent are the manager's mutating requests since a mark, less those about who leads.
-func (s *scene) sent(ctx context.Context, since auditlog.Mark) (sent []auditlog.Event, leases int, err error) {
+// sent are the replicas' mutating requests since a mark, less those about themselves: who leads, and what the new ones
+// serve of each Executor.
+func (s *scene) sent(ctx context.Context, since auditlog.Mark) (sent []auditlog.Event, own int, err error) {
 	all, _, err := s.audit.Read(ctx, since)
 	if err != nil {
 		return nil, 0, err
@@ -85,23 +83,24 @@ func (s *scene) sent(ctx context.Context, since auditlog.Mark) (sent []auditlog.
 	for _, e := range all {
 		switch {
 		case e.User != s.managerIs:
-		case e.Resource == "leases", e.Resource == "events" && e.Namespace == systemNamespace:
-			leases++
+		case e.Resource == "leases", e.Resource == "events" && e.Namespace == systemNamespace,
+			e.Resource == "executorpodstatuses", e.Resource == "executors" && e.Subresource == "status":
+			own++
 		default:
 			sent = append(sent, e)
 		}
 	}
-	return sent, leases, nil
+	return sent, own, nil
 }
 
-// everyGatewayPassed waits until the new process has made as many passes as there are objects to pass over.
+// everyGatewayPassed waits until one of the new processes has made as many passes as there are objects to pass over.
 func (s *scene) everyGatewayPassed(ctx context.Context) (int, error) {
 	total := 0
 	var seen map[string]int
 	err := wait.PollUntilContextTimeout(ctx, probeEvery, passedWithin, true, func(ctx context.Context) (bool, error) {
 		passes, err := s.manager.passes(ctx)
 		if err != nil {
-			return false, s.manager.check() // it may not serve metrics yet
+			return false, s.manager.check() // one may not serve metrics yet
 		}
 		total, seen = 0, passes
 		most := 0
@@ -113,19 +112,19 @@ func (s *scene) everyGatewayPassed(ctx context.Context) (int, error) {
 		return most >= fleetSize && total > fleetSize, nil
 	})
 	if err != nil {
-		return 0, fmt.Errorf("awaited that the restarted manager passes over all %d gateways, for %s; passes so far: %v: %w", fleetSize, passedWithin, seen, err)
+		return 0, fmt.Errorf("awaited that a new replica passes over all %d gateways, for %s; passes so far: %v: %w", fleetSize, passedWithin, seen, err)
 	}
 	return total, nil
 }
 
-// versionsOfObjects are the resource versions of the release, the gateways and what was created for them.
+// versionsOfObjects are the resource versions of the release, the gateways and what was created for them. What is said of
+// Executors names the replicas, which are others by then.
 func (s *scene) versionsOfObjects(ctx context.Context) (map[string]string, error) {
 	managed := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}
 	lists := []struct {
 		list    client.ObjectList
 		options []client.ListOption
 	}{
-		{&v1alpha1.ExecutorList{}, nil},
 		{&v1alpha1.GatewayReleaseList{}, nil},
 		{&v1alpha1.GatewayInstanceList{}, nil},
 		{&appsv1.DeploymentList{}, []client.ListOption{managed}},

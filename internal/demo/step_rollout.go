@@ -101,7 +101,7 @@ func (s *scene) says(ctx context.Context, generation int64, saying string) (now 
 // editWhileStopped edits the image while no manager runs, and sees that the next one picks it up.
 func editWhileStopped(ctx context.Context, s *scene, r *record) error {
 	before := s.fleet.begin()
-	if err := s.manager.stop(ctx); err != nil {
+	if err := s.manager.scale(ctx, 0); err != nil {
 		return err
 	}
 	generation, err := s.editImage(ctx, s.versions[lastVersion].image)
@@ -109,9 +109,9 @@ func editWhileStopped(ctx context.Context, s *scene, r *record) error {
 		return err
 	}
 	if err := s.steady(ctx, before); err != nil {
-		return fmt.Errorf("while the manager was stopped: %w", err)
+		return fmt.Errorf("while no replica ran: %w", err)
 	}
-	if err := s.manager.start(ctx); err != nil {
+	if err := s.manager.scale(ctx, replicaCount); err != nil {
 		return err
 	}
 	if err := s.complete(ctx, generation, s.versions[lastVersion], nil); err != nil {

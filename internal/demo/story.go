@@ -4,6 +4,10 @@ import (
 	"fmt"
 )
 
+func scaleTo(replicas int) string {
+	return fmt.Sprintf("kubectl scale -n %s deployment/gatehouse --replicas=%d", systemNamespace, replicas)
+}
+
 // story is what the demo shows, in order.
 func story() []step {
 	imageOf := func(version string) func(*scene) string {
@@ -38,7 +42,7 @@ func story() []step {
 		},
 		{
 			name: "edit-while-stopped", title: "Edit to v7 while Gatehouse is down",
-			does: func(s *scene) string { return "kill $MANAGER; " + edit(lastVersion)(s) + "; gatehouse manager" },
+			does: func(s *scene) string { return scaleTo(0) + "; " + edit(lastVersion)(s) + "; " + scaleTo(replicaCount) },
 			run:  editWhileStopped,
 		},
 		{
@@ -50,6 +54,28 @@ func story() []step {
 		},
 		{name: "bad-image", title: "A bad image: v8 never becomes ready", does: edit(badVersion), run: badImage},
 		{name: "going-back", title: "Going back to v7", does: edit(lastVersion), run: goingBack},
+		{
+			name: "broken-executor", title: "An Executor's edit that does not build",
+			does: func(*scene) string { return "kubectl edit executor " + executorName + "   # half a key" },
+			run:  brokenSpec,
+		},
+		{
+			name: "replica-killed", title: "A replica dies and its pod is deleted",
+			does: func(*scene) string {
+				return "kubectl delete pod -n " + systemNamespace + " $POD; kill -9 $PID"
+			},
+			run: replicaKilled,
+		},
+		{
+			name: "scaled", title: "Five replicas, and three again",
+			does: func(*scene) string { return scaleTo(5) + "; " + scaleTo(replicaCount) },
+			run:  scaled,
+		},
+		{
+			name: "missed-rotation", title: "A replica misses the rotation of a certificate",
+			does: func(*scene) string { return "kubectl edit secret -n " + systemNamespace + " " + caSecret },
+			run:  missedRotation,
+		},
 		{
 			name: "restart", title: "Gatehouse restarts, nothing is sent",
 			does: func(s *scene) string {

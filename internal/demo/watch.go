@@ -66,6 +66,14 @@ func observe(ctx context.Context, c client.WithWatch, f *fleet, release string) 
 			f.release = object.(*v1alpha1.GatewayRelease)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = follow(&v1alpha1.ExecutorList{}, func(_ apiwatch.EventType, object client.Object) {
+		if object.GetName() == executorName {
+			f.executor = object.(*v1alpha1.Executor)
+		}
+	})
 	return streams.Wait, err
 }
 

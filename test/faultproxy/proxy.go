@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"sync"
-	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -64,7 +63,7 @@ type Proxy struct {
 const answerTimeout = time.Minute
 
 // Start runs a proxy until the test ends.
-func Start(tb testing.TB, o Options) *Proxy {
+func Start(tb TB, o Options) *Proxy {
 	tb.Helper()
 	if o.Dir == "" {
 		o.Dir = tb.TempDir()

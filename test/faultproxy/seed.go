@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"testing"
 )
 
 // SeedEnv chooses what is left to chance in a run: a number, as a test prints it, or the word random.
@@ -17,7 +16,7 @@ const usual uint64 = 20261130
 
 // Seed is what a test leaves to chance: the same for every run, unless the environment gives a number or asks for one to
 // be drawn. It is printed, and a test that fails prints how to have it again.
-func Seed(tb testing.TB) uint64 {
+func Seed(tb TB) uint64 {
 	tb.Helper()
 	seed, err := seedFrom(os.Getenv(SeedEnv))
 	if err != nil {

@@ -28,6 +28,7 @@ var rooms = []struct {
 	{"internal/registry", []string{"internal/image"}},
 	{"internal/verify", []string{"internal/image", "internal/registry"}},
 	{"test/signatures", []string{"internal/image"}},
+	{"test/faultproxy", nil},
 	{"internal/wake", []string{"api/v1alpha1"}},
 	{"internal/outcome", []string{"api/v1alpha1"}},
 	{"internal/revision", []string{"api/v1alpha1", "internal/image"}},
@@ -41,7 +42,7 @@ var rooms = []struct {
 	{"internal/lint", []string{"api/v1alpha1", "config", "internal/executor", "internal/image", "internal/registry", "internal/revision"}},
 	{"internal/offline", []string{"api/v1alpha1", "internal/executor", "internal/image", "internal/lint", "internal/registry", "internal/verify"}},
 	{"internal/app", []string{"api/v1alpha1", "internal/registry", "internal/verify", "internal/executor", "internal/podstatus", "internal/outcome", "internal/release", "internal/gateway"}},
-	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/child", "internal/image", "internal/kubelet", "internal/kwokstage", "test/signatures"}},
+	{"internal/demo", []string{"api/v1alpha1", "config", "internal/auditlog", "internal/child", "internal/image", "internal/kubelet", "internal/kwokstage", "test/faultproxy", "test/signatures"}},
 	{"cmd/gatehouse", []string{"internal/app", "internal/demo", "internal/executor", "internal/image", "internal/lint", "internal/offline", "internal/ratify", "internal/registry", "internal/status", "internal/verify"}},
 }
 
