@@ -26,9 +26,10 @@ func newDemoCommand() *cobra.Command {
 		Long: `Watch edits of one release reach forty gateways on a real Kubernetes.
 
 Without flags the demo brings everything with it: a Kubernetes control plane
-(devcluster), a registry, images, and the manager as a process with the rights
-of its ServiceAccount. It walks through a first rollout, edits, a malformed
-image, a bad image, and restarts, checks what it shows, and exits with status 0
+(devcluster), a registry, images, and three replicas of the manager as
+processes with the rights of its ServiceAccount. It walks through a first
+rollout, edits, a malformed image, a bad image, an Executor that does not
+build, and replicas that die, multiply and restart, checks what it shows, and exits with status 0
 only if every step was seen to hold. It lives in a temporary directory and
 leaves nothing behind.
 
@@ -36,7 +37,7 @@ With --kubeconfig it runs on a cluster that you have, on which Gatehouse is not
 installed: as an administrator it creates CRDs, roles, policies, the namespace
 gatehouse-system, and namespaces gatehouse-demo-tenant-a to -d with forty small
 pods, takes over nothing that exists, and removes in the end what it has
-created. The manager runs on this machine. If the nodes really run pods, they
+created. The replicas run on this machine. If the nodes really run pods, they
 pull the images, made from --base-image, from the registry that --registry
 names: you can push to it, and it can be read without credentials by the nodes
 and from here.`,

@@ -6,7 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
 // deployment is a Deployment of one replica; change makes it differ from one that is settled.
@@ -101,6 +104,40 @@ func TestPacedNoticesWhatGoesWrong(t *testing.T) {
 				t.Errorf("unexpected: %v", err)
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// A step that says that the Executor was never in doubt has looked at every moment.
+func TestTheFleetRemembersThatAnExecutorWasInDoubt(t *testing.T) {
+	says := func(ready metav1.ConditionStatus, succeeded bool) func() *v1alpha1.Executor {
+		return func() *v1alpha1.Executor {
+			e := &v1alpha1.Executor{}
+			e.Status.Succeeded = succeeded
+			e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready}}
+			return e
+		}
+	}
+	well := says(metav1.ConditionTrue, true)
+	for _, c := range []struct {
+		name    string
+		moment  func() *v1alpha1.Executor
+		doubted bool
+	}{
+		{"it was well throughout", well, false},
+		{"it was not Ready for a moment", says(metav1.ConditionFalse, true), true},
+		{"it had not succeeded for a moment", says(metav1.ConditionTrue, false), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFleet()
+			f.update(func() { f.executor = says(metav1.ConditionFalse, false)() }) // before anybody looks
+			f.update(func() { f.executor = well() })
+			f.begin()
+			f.update(func() { f.executor = c.moment() })
+			f.update(func() { f.executor = well() })
+			if got := f.extremes.doubted; (got != "") != c.doubted {
+				t.Errorf("what is remembered is %q", got)
 			}
 		})
 	}

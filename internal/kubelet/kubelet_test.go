@@ -184,6 +184,26 @@ func TestAPodThatIsDeletedStaysUntilItsProcessHasEnded(t *testing.T) {
 	b.until("one", "ready", func(p *corev1.Pod) bool { return p.UID == again.UID && ready(p) })
 }
 
+func TestStoppingTheKubeletEndsEveryProcessAndLeavesThePods(t *testing.T) {
+	b := newBench(t)
+	b.run("one", asItIs)
+	b.run("two", asItIs)
+	for _, name := range []string{"one", "two"} {
+		b.tell(name, "ready", true)
+		b.until(name, "ready", ready)
+		b.tell(name, "mayend", true)
+	}
+	if err := b.kubelet.Stop(t.Context()); err != nil {
+		t.Errorf("the processes did not end well: %v", err)
+	}
+	for _, name := range []string{"one", "two"} {
+		if pid := b.kubelet.Replica(name).PID(); pid != 0 {
+			t.Errorf("process %d of %s runs", pid, name)
+		}
+		b.until(name, "there", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	}
+}
+
 func TestAPodThatFitsNowhereStaysPending(t *testing.T) {
 	b := newBench(t)
 	waiting := b.run("waiting", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"no": "node"} })
