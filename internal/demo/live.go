@@ -208,6 +208,9 @@ func (s screen) releaseFacts() []string {
 	}
 	status := f.release.Status
 	facts := []string{faint.Render("status   ") + summaryStyle(status.Summary).Render(status.Summary)}
+	if f.executor != nil && f.executor.Status.Replicas.Summary != "" {
+		facts[0] += faint.Render("   verified by ") + f.executor.Status.Replicas.Summary + " replicas"
+	}
 	ro := status.Rollout
 	if ro == nil {
 		return facts
