@@ -142,7 +142,7 @@ func scaled(ctx context.Context, s *scene, r *record) error {
 	r.note("replicas", more)
 	r.note("doubted", doubted != "")
 	if doubted != "" {
-		return fmt.Errorf("Executor %s was to be Ready throughout, but at one moment said %s", executorName, doubted)
+		return fmt.Errorf("the Executor %s was to be Ready throughout, but at one moment %s", executorName, doubted)
 	}
 	r.seen = fmt.Sprintf("%d/%d, then %d/%d; Executor %s was Ready throughout", more, more, replicaCount, replicaCount, executorName)
 	return s.intact()
