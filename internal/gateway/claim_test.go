@@ -184,6 +184,22 @@ func TestALostStatusIsAdoptedFromWhatRuns(t *testing.T) {
 	}
 }
 
+// Fails when a status that is lost while everything runs is made good by the resync alone.
+func TestALostStatusIsToldAnewAtOnce(t *testing.T) {
+	w := given(t)
+	g := w.running(two)
+	now := w.see(g)
+	recorded := now.Status.Revision
+	now.Status = v1alpha1.GatewayInstanceStatus{}
+	if err := w.Status().Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	after := w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+	if r := after.Status.Revision; r.Name != recorded.Name || r.Image != recorded.Image {
+		t.Errorf("recorded %+v, was %+v", r, recorded)
+	}
+}
+
 // Fails when a gateway that is admitted and has lost its status reports nothing: its slot would be held for ever, and the
 // rollout would not end. That what it runs has no revision any more must not keep it from being said.
 func TestAGatewayThatIsAdmittedAndLosesItsStatusTakesWhatItWasGiven(t *testing.T) {
