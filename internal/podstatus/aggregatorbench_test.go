@@ -78,12 +78,7 @@ func (i *installation) lead(s leadership) *leader {
 	})
 	i.must(err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(i.Context()))
-	i.must(mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Executor{}, "executor:scopes", func(object client.Object) (scopes []string) {
-		for _, scope := range object.(*v1alpha1.Executor).Spec.Scopes {
-			scopes = append(scopes, string(scope))
-		}
-		return scopes
-	}))
+	i.must(indexScopes(ctx, mgr.GetFieldIndexer()))
 	i.must(SetupAggregator(ctx, mgr, AggregatorDependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"), Clock: clock.RealClock{},
 		Board: l.board, Alone: s.alone, Namespace: i.namespace, Resync: s.resync, Workers: 4,
@@ -99,6 +94,16 @@ func (i *installation) lead(s leadership) *leader {
 	})
 	i.Cleanup(l.stop)
 	return l
+}
+
+// indexScopes is the index of the executor controller that the aggregator uses.
+func indexScopes(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &v1alpha1.Executor{}, "executor:scopes", func(object client.Object) (scopes []string) {
+		for _, scope := range object.(*v1alpha1.Executor).Spec.Scopes {
+			scopes = append(scopes, string(scope))
+		}
+		return scopes
+	})
 }
 
 // writes are the leader's since a mark, without events and the lease.

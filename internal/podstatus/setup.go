@@ -135,20 +135,25 @@ func newReportCache(ctx context.Context, mgr manager.Manager, d AggregatorDepend
 	if err != nil {
 		return nil, fmt.Errorf("set up the cache of what replicas report: %w", err)
 	}
+	return reports, indexReports(ctx, reports)
+}
+
+// indexReports lets reports be found by whom they are on, and by whose they are.
+func indexReports(ctx context.Context, indexer client.FieldIndexer) error {
 	for index, value := range map[string]func(*v1alpha1.ExecutorPodStatus) string{
 		indexSubject: func(r *v1alpha1.ExecutorPodStatus) string { return string(r.Spec.Executor.UID) },
 		indexPod:     func(r *v1alpha1.ExecutorPodStatus) string { return string(r.Spec.Pod.UID) },
 	} {
-		if err := reports.IndexField(ctx, &v1alpha1.ExecutorPodStatus{}, index, func(object client.Object) []string {
+		if err := indexer.IndexField(ctx, &v1alpha1.ExecutorPodStatus{}, index, func(object client.Object) []string {
 			if r, is := object.(*v1alpha1.ExecutorPodStatus); is {
 				return []string{value(r)}
 			}
 			return nil
 		}); err != nil {
-			return nil, fmt.Errorf("index %s: %w", index, err)
+			return fmt.Errorf("index %s: %w", index, err)
 		}
 	}
-	return reports, nil
+	return nil
 }
 
 // leading runs a cache while this process leads, and not before.

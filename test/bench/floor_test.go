@@ -21,6 +21,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 )
 
+// floorAgent is the user agent of a bare client.
+const floorAgent = "gatehouse-bench-floor"
+
 // bare is a client that does nothing but send: the manager's identity, one connection, bodies made beforehand, answers
 // not decoded.
 type bare struct{ rest rest.Interface }
@@ -32,7 +35,7 @@ func newBare(tb testing.TB, kubeconfig string) bare {
 		tb.Fatal(err)
 	}
 	config.QPS = -1
-	config.UserAgent = "gatehouse-bench-floor"
+	config.UserAgent = floorAgent
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	made, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {

@@ -159,10 +159,16 @@ func (s *station) roll(tb testing.TB, tag string, digest image.Digest) (time.Dur
 // watch watches everything of a kind, from now, until the benchmark ends.
 func (s *station) watch(tb testing.TB, list client.ObjectList) <-chan watch.Event {
 	tb.Helper()
-	if err := s.kubernetes.List(tb.Context(), list, client.Limit(1)); err != nil {
+	return watchFromNow(tb, s.kubernetes, list)
+}
+
+func watchFromNow(tb testing.TB, kubernetes client.WithWatch, list client.ObjectList, chosen ...client.ListOption) <-chan watch.Event {
+	tb.Helper()
+	if err := kubernetes.List(tb.Context(), list, append(chosen, client.Limit(1))...); err != nil {
 		tb.Fatal(err)
 	}
-	w, err := s.kubernetes.Watch(tb.Context(), list, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
+	w, err := kubernetes.Watch(tb.Context(), list, append(chosen, from)...)
 	if err != nil {
 		tb.Fatal(err)
 	}
