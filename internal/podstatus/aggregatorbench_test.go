@@ -40,6 +40,7 @@ type leader struct {
 	i     *installation
 	agent string
 	board *executor.Board
+	count *prometheus.Registry
 	stop  func()
 }
 
@@ -49,6 +50,8 @@ type leadership struct {
 	resync time.Duration // default: none that a test would see
 	alone  bool
 	elect  bool // take part in an election
+	// syncWithin is how long sources may take to start.
+	syncWithin time.Duration
 }
 
 func (i *installation) lead(s leadership) *leader {
@@ -59,14 +62,14 @@ func (i *installation) lead(s leadership) *leader {
 	if s.resync == 0 {
 		s.resync = time.Hour
 	}
-	l := &leader{i: i, agent: "aggregator-under-test-" + rand.String(8), board: executor.NewBoard()}
+	l := &leader{i: i, agent: "aggregator-under-test-" + rand.String(8), board: executor.NewBoard(), count: prometheus.NewRegistry()}
 	restConfig := rest.CopyConfig(s.config)
 	restConfig.UserAgent = l.agent
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
 		Scheme:                        scheme(),
 		Logger:                        logr.Discard(),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true), CacheSyncTimeout: s.syncWithin},
 		LeaderElection:                s.elect,
 		LeaderElectionID:              "gatehouse",
 		LeaderElectionNamespace:       i.namespace,
@@ -82,7 +85,7 @@ func (i *installation) lead(s leadership) *leader {
 	i.must(SetupAggregator(ctx, mgr, AggregatorDependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"), Clock: clock.RealClock{},
 		Board: l.board, Alone: s.alone, Namespace: i.namespace, Resync: s.resync, Workers: 4,
-		Passes: outcome.NewMetrics(prometheus.NewRegistry()),
+		Passes: outcome.NewMetrics(l.count),
 	}))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -104,6 +107,19 @@ func indexScopes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 		return scopes
 	})
+}
+
+// passes are how many the leader has ended.
+func (l *leader) passes() (n float64) {
+	l.i.Helper()
+	families, err := l.count.Gather()
+	l.i.must(err)
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			n += series.GetCounter().GetValue()
+		}
+	}
+	return n
 }
 
 // writes are the leader's since a mark, without events and the lease.
@@ -193,14 +209,23 @@ func (i *installation) edit(e *v1alpha1.Executor, scope v1alpha1.Scope) {
 // reports stores what a pod says of an Executor, as its replica would.
 func (i *installation) reports(pod *corev1.Pod, e *v1alpha1.Executor, says *report) *v1alpha1.ExecutorPodStatus {
 	i.Helper()
+	return i.reportsAs(PackName(pod.Name, identityOf(client.ObjectKeyFromObject(e), e.UID)), pod, e, says)
+}
+
+// reportsAs is reports under another name.
+func (i *installation) reportsAs(name string, pod *corev1.Pod, e *v1alpha1.Executor, says *report) *v1alpha1.ExecutorPodStatus {
+	i.Helper()
 	identity := identityOf(client.ObjectKeyFromObject(e), e.UID)
 	r := &v1alpha1.ExecutorPodStatus{}
-	err := i.client.Get(i.Context(), client.ObjectKey{Namespace: i.namespace, Name: PackName(pod.Name, identity)}, r)
-	if err != nil {
+	err := i.client.Get(i.Context(), client.ObjectKey{Namespace: i.namespace, Name: name}, r)
+	if err == nil && r.Spec.Pod.UID != pod.UID { // of one that had the name before, and is not swept yet
+		i.delete(r)
+	}
+	if err != nil || r.Spec.Pod.UID != pod.UID {
 		i.must(client.IgnoreNotFound(err))
 		*r = v1alpha1.ExecutorPodStatus{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: i.namespace, Name: PackName(pod.Name, identity),
+				Namespace: i.namespace, Name: name,
 				Labels: map[string]string{v1alpha1.LabelExecutorUID: string(e.UID), v1alpha1.LabelPodUID: string(pod.UID)},
 			},
 			Spec: v1alpha1.ExecutorPodStatusSpec{Executor: identity, Pod: v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}},

@@ -112,7 +112,7 @@ func SetupAggregator(ctx context.Context, mgr manager.Manager, d AggregatorDepen
 		}
 		b = b.Watches(&corev1.Pod{}, a.podHandler(sweeper), builder.WithPredicates(inNamespace(d.Namespace), replicaChanged)).
 			WatchesRawSource(source.Kind(reports, &v1alpha1.ExecutorPodStatus{}, a.reportHandler(sweeper), reportChanged))
-		// Sources that start before the election would fill the cache of reports on every replica.
+		// Sources that start before the election would wait for reports, which only the leader has, and end the process.
 		options.EnableWarmup = new(bool)
 	}
 	if err := b.WithOptions(options).Complete(outcome.Traced(aggregatorName, a)); err != nil {
