@@ -84,6 +84,11 @@ func (r *reconciler) decide(ctx context.Context, work *work) (course, error) {
 	}
 	given, err := r.revision(ctx, decision.Record.Name)
 	if described := outcome.As(err); notice != nil && described != nil && described.Reason == v1alpha1.ReasonRevisionNotFound {
+		if decision.Action == rollout.Keep {
+			// The attempt that is not taken is reported all the same: the window holds a slot until it is.
+			kept := decision.Record
+			gateway.Status.Revision = &kept
+		}
 		return course{}, notice // revisions go with their release: its absence is what there is to say
 	}
 	if err != nil {

@@ -125,6 +125,26 @@ func TestOnlyAllowedNamespacesTakeSomethingNew(t *testing.T) {
 	w.runs(g, imageOf(2))
 }
 
+// Fails when a gateway that may not take what the window gave does not say so because what it runs is not stored any more,
+// as when its release was deleted and made again: its slot would be held for ever.
+func TestWhatIsNotTakenIsReportedAlsoWithoutARevision(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	edit(w, w.profile, func(p *v1alpha1.GatewayProfile) {
+		p.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{Names: []string{"elsewhere"}}
+	})
+	w.stalls(g, v1alpha1.ReasonNamespaceNotAllowed)
+	w.delete(w.accept(imageOf(1)).ControllerRevision(w.gatehouse, w.release, 0))
+	w.admit(g, w.accept(imageOf(2)), 2)
+	eventually.Succeeds(t, patience, func() error {
+		if now := w.see(g); now.Status.Revision.Attempt != 2 || now.Status.Revision.Image != imageOf(1) {
+			return fmt.Errorf("what the window gave is not recorded: %+v", now.Status.Revision)
+		}
+		return nil
+	})
+	w.stalls(g, v1alpha1.ReasonNamespaceNotAllowed)
+}
+
 // Who may write a Deployment may write the marks on it. They make nobody run what another release gives.
 func TestForgedMarksOpenNoOtherRelease(t *testing.T) {
 	w := given(t)
