@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -199,12 +200,26 @@ func (a *aggregator) podHandler(s *sweeper) handler.EventHandler {
 	})
 }
 
-// reportHandler wakes the Executor that a report is on.
+// reportHandler wakes the Executor that a report is on. Whether its pod is there is asked when it comes, once: that a pod
+// goes is heard of the pod itself.
 func (a *aggregator) reportHandler(s *sweeper) handler.TypedEventHandler[*v1alpha1.ExecutorPodStatus, reconcile.Request] {
-	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, r *v1alpha1.ExecutorPodStatus) requests {
-		s.saw(ctx, r)
-		return requests{{NamespacedName: client.ObjectKey{Namespace: r.Spec.Executor.Namespace, Name: r.Spec.Executor.Name}}}
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, r *v1alpha1.ExecutorPodStatus) requests {
+		return requests{{NamespacedName: keyOf(r.Spec.Executor)}}
 	})
+	return handler.TypedFuncs[*v1alpha1.ExecutorPodStatus, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.ExecutorPodStatus], q queue) {
+			s.saw(ctx, e.Object)
+			wake.Create(ctx, e, q)
+		},
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.ExecutorPodStatus], q queue) {
+			if e.ObjectOld.UID != e.ObjectNew.UID { // another, under the same name
+				s.saw(ctx, e.ObjectNew)
+			}
+			wake.Update(ctx, e, q)
+		},
+		DeleteFunc: wake.Delete,
+	}
 }
 
 // reportChanged passes what alters what a report says.

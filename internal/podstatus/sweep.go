@@ -61,7 +61,7 @@ func (s *sweeper) ring() {
 // saw takes in a report, and rings if there seems to be no pod to it.
 func (s *sweeper) saw(ctx context.Context, r *v1alpha1.ExecutorPodStatus) {
 	pod := &corev1.Pod{}
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: r.Spec.Pod.Name}, pod)
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: r.Spec.Pod.Name}, pod, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && pod.UID != r.Spec.Pod.UID {
 		s.ring()
 	}
