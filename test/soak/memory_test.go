@@ -27,18 +27,26 @@ const (
 	strays = 20
 )
 
-// grown holds that the process has not grown: not from one half of its life to the other, and not against a new one
-// that is started over the same state. That one sends nothing either.
-func (w *world) grown(t *testing.T, c *controlPlane, length time.Duration) {
+// flat holds that the process has not grown from one half of its life under faults to the other. It is asked before
+// anything else, so that a long soak that ends otherwise than it should tells at least this.
+func (c *controlPlane) flat(t *testing.T, length time.Duration) {
 	t.Helper()
-	if length >= longEnough {
-		first, second := c.samples[:len(c.samples)/2], c.samples[len(c.samples)/2:]
-		was, is := median(first, residentOf), median(second, residentOf)
-		t.Logf("resident: %.1f MiB in the first half of %d samples, %.1f MiB in the second", was/(1<<20), len(c.samples), is/(1<<20))
-		if is > was*(1+growth) {
-			t.Errorf("resident memory has grown by %.1f %%, may by %.0f %%", (is/was-1)*100, growth*100)
-		}
+	if length < longEnough || len(c.samples) < 2 {
+		return
 	}
+	first, second := c.samples[:len(c.samples)/2], c.samples[len(c.samples)/2:]
+	was, is := median(first, residentOf), median(second, residentOf)
+	t.Logf("resident: %.1f MiB in the first half of %d samples, %.1f MiB in the second; goroutines: %.0f and %.0f",
+		was/(1<<20), len(c.samples), is/(1<<20), median(first, goroutinesOf), median(second, goroutinesOf))
+	if is > was*(1+growth) {
+		t.Errorf("resident memory has grown by %.1f %%, may by %.0f %%", (is/was-1)*100, growth*100)
+	}
+}
+
+// grown holds that the process has not grown against a new one that is started over the same state. That one sends
+// nothing either.
+func (w *world) grown(t *testing.T, c *controlPlane) {
+	t.Helper()
 	old := c.collected(t)
 
 	mark, err := w.product.Mark(t.Context())
@@ -113,7 +121,8 @@ func takeProfile(t *testing.T, address, what string) string {
 	return string(text)
 }
 
-func residentOf(s sample) float64 { return s.resident }
+func residentOf(s sample) float64   { return s.resident }
+func goroutinesOf(s sample) float64 { return s.goroutines }
 
 func median(samples []sample, of func(sample) float64) float64 {
 	values := make([]float64, len(samples))

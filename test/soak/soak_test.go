@@ -66,6 +66,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("%d gateways were installed within %s", len(w.gateways), time.Since(began).Round(time.Second))
 
 	w.soak(t, c, length)
+	c.flat(t, length)
 
 	began = time.Now()
 	c.clear(t)
@@ -77,7 +78,7 @@ func TestSoak(t *testing.T) {
 	t.Logf("everything was as the specs say within %s", time.Since(began).Round(time.Second))
 
 	w.rests(t, c, min(max(length/10, leastRest), mostRest))
-	w.grown(t, c, length)
+	w.grown(t, c)
 }
 
 // soak lets people edit, and the weather change, for a while.
