@@ -105,7 +105,7 @@ func (r *reconciler) addTenants(mgr manager.Manager, workers int) error {
 func (r *reconciler) controlledBy(mgr manager.Manager, name string, kind client.Object, tenants bool) *builder.Builder {
 	return builder.ControllerManagedBy(mgr).
 		Named(name).
-		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(wake.Asked)).
+		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(wake.Edited)).
 		Watches(&corev1.Secret{}, r.materialHandler(Secret, tenants), builder.WithPredicates(dataChanged)).
 		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap, tenants), builder.WithPredicates(dataChanged)).
 		WithLogConstructor(func(request *reconcile.Request) logr.Logger {

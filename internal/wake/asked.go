@@ -12,17 +12,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
 
-// Asked passes what a person did to an object: a new generation, other labels, or a request for a pass now by the
-// annotation gatehouse.dev/reconcile-requested-at. It also passes a status that was lost or set back, as by a restore:
-// whoever waits for what it said would wait for the resync. No pass takes back what it has observed, or writes a status
-// that has observed nothing, but for one that is forbidden to.
+// Asked passes what a person did to an object: what Edited passes, and a status that was lost or set back, as by a
+// restore: whoever waits for what it said would wait for the resync. No pass takes back what it has observed, or writes a
+// status that has observed nothing, but for one that is forbidden to.
 var Asked = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
-			requested(e.ObjectOld) != requested(e.ObjectNew) ||
-			lost(e.ObjectOld, e.ObjectNew)
-	},
+	UpdateFunc: func(e event.UpdateEvent) bool { return edited(e) || lost(e.ObjectOld, e.ObjectNew) },
+}
+
+// Edited is for controllers that write no status. It passes a new generation, other labels, or a request for a pass now
+// by the annotation gatehouse.dev/reconcile-requested-at; whatever becomes of the status.
+var Edited = predicate.Funcs{UpdateFunc: edited}
+
+func edited(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) ||
+		requested(e.ObjectOld) != requested(e.ObjectNew)
 }
 
 // lost says whether a status was taken away or set back. One that is empty may have been written and lost between two

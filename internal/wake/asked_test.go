@@ -43,6 +43,10 @@ func TestOnlyWhatAPersonDidWakes(t *testing.T) {
 			if got := Asked.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != test.wakes {
 				t.Errorf("wakes: %v", got)
 			}
+			wakes := test.wakes && name != "a lost status"
+			if got := Edited.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: now}); got != wakes {
+				t.Errorf("wakes who writes no status: %v", got)
+			}
 		})
 	}
 }
