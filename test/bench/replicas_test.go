@@ -76,7 +76,7 @@ func measureReplicas(tb testing.TB, to *benchreport.Report, replicas, executors,
 type edited struct {
 	sent           []cluster.AuditEvent // the manager's writes
 	reported, most int                  // writes of reports and statuses, by anybody: of all edits, and of one
-	beyond         int                  // edits with more of them than may be in the time that it took to report
+	beyond         int                  // edits with more of them than there may be in the time that passed until the next
 	took, waits    []time.Duration      // from the edit, and from the last report, to the status
 	beside         []time.Duration      // one write
 	cpu            time.Duration
@@ -111,6 +111,7 @@ func (c *crowd) edit(tb testing.TB, edits int) edited {
 		out.beside = append(out.beside, beside(n))
 	}
 	c.manager.Rest(tb, patience)
+	began = append(began, time.Now())
 	out.cpu, out.allocations = usageOf(tb, c.manager.PID()).cpu-before.cpu, c.allocated(tb)-allocated
 
 	since := func(e cluster.AuditEvent) bool { return !e.Time.Before(began[0]) }
@@ -126,15 +127,15 @@ func (c *crowd) edit(tb testing.TB, edits int) edited {
 		tb.Fatal(err)
 	}
 	out.reported = len(all)
-	for n := range began {
+	for n, end := range began[1:] {
 		count := 0
 		for _, e := range all {
-			if !e.Time.Before(began[n]) && (n+1 == len(began) || e.Time.Before(began[n+1])) {
+			if !e.Time.Before(began[n]) && e.Time.Before(end) {
 				count++
 			}
 		}
 		out.most = max(out.most, count)
-		if count > len(c.others)+1+mayAggregate+int(out.took[n].Seconds()) {
+		if count > len(c.others)+1+mayAggregate+int(end.Sub(began[n]).Seconds()) {
 			out.beyond++
 		}
 	}
