@@ -126,6 +126,8 @@ func TestVerify(t *testing.T) {
 		{"another namespace does not", both + tenant, []string{"-n", "tenant-b", app + ":1.0"}, 0, "passed", ""},
 		{"a Secret that is not there", hub.executor("Enforce"), []string{app + ":1.0"}, 2, "", "Executor production: verifier builders: key k1: Secret signers not found; add its manifest to the files, or its keys to --secret-dir as files signers/KEY"},
 		{"an Executor that is wrong", strings.Replace(both, "verifiers:", "verifier:", 1), []string{app + ":1.0"}, 2, "", "unknown field"},
+		{"an Executor that is there twice", both + "---\n" + hub.executor("Enforce"), []string{app + ":1.0"}, 2, "", "Executor production is there twice"},
+		{"a Secret that is there twice", both + "---\n" + stranger[strings.Index(stranger, "apiVersion: v1\n"):], []string{app + ":1.0"}, 2, "", "Secret signers is there twice"},
 		{"no manifest", "", []string{app + ":1.0"}, 2, "", "no Executor has " + app + " in scope"},
 		{"an image that does not read", both, []string{"Team/App"}, 2, "", "image repository"},
 		{"two images", both, []string{"a:1", "b:1"}, 2, "", "2 images are given"},

@@ -66,14 +66,18 @@ func (s *Set) add(manifest map[string]any) error {
 		if s.objects[namespace] == nil {
 			s.objects[namespace] = executor.Material{}
 		}
-		s.objects[namespace][executor.Ref{Kind: executor.RefKind(kind), Name: name}] = read
+		ref := executor.Ref{Kind: executor.RefKind(kind), Name: name}
+		if _, twice := s.objects[namespace][ref]; twice {
+			return writtenTwice(kind, key)
+		}
+		s.objects[namespace][ref] = read
 	case apiVersion != v1alpha1.GroupVersion.String():
 	case kind == "Executor":
 		var made v1alpha1.Executor
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest, &made); err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
-		s.executors = append(s.executors, entry{key, made.Spec})
+		return s.judge(entry{key, made.Spec})
 	case kind == "NamespacedExecutor":
 		var made v1alpha1.NamespacedExecutor
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest, &made); err != nil {
@@ -82,9 +86,24 @@ func (s *Set) add(manifest map[string]any) error {
 		if namespace == "" {
 			return fmt.Errorf("%s %s: write metadata.namespace, since it is for what runs there", kind, name)
 		}
-		s.executors = append(s.executors, entry{key, made.Spec.ExecutorSpec()})
+		return s.judge(entry{key, made.Spec.ExecutorSpec()})
 	}
 	return nil
+}
+
+// judge takes in an Executor. Of two with one name a cluster would have the one that
+// was applied last, and an image could pass without the other.
+func (s *Set) judge(e entry) error {
+	if slices.ContainsFunc(s.executors, func(known entry) bool { return known.name == e.name }) {
+		kind, _, _ := strings.Cut(e.String(), " ")
+		return writtenTwice(kind, e.name)
+	}
+	s.executors = append(s.executors, e)
+	return nil
+}
+
+func writtenTwice(kind string, name types.NamespacedName) error {
+	return fmt.Errorf("%s %s is there twice, here and before; keep the one that is meant", kind, strings.TrimPrefix(name.String(), "/"))
 }
 
 // Namespaces are those of the NamespacedExecutors, sorted.
