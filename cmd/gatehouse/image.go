@@ -71,7 +71,7 @@ is wrong.`,
 				print: printer(cmd.OutOrStdout(), flags.stdin || flags.output == "json"),
 			}
 			if flags.stdin {
-				err = answers.lines(cmd.InOrStdin())
+				_, err = interruptible(cmd.Context(), func() (struct{}, error) { return struct{}{}, answers.lines(cmd.InOrStdin()) })
 			} else {
 				err = answers.all(args)
 			}

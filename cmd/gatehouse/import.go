@@ -51,7 +51,7 @@ command line is wrong or a file cannot be read.`,
 				return err
 			}
 			i := importer{options: options, linter: linter}
-			err = manifests(args, cmd.InOrStdin(), func(name string, data []byte) error {
+			err = manifests(cmd.Context(), args, cmd.InOrStdin(), func(name string, data []byte) error {
 				return i.file(cmd.Context(), name, data)
 			})
 			if err != nil {

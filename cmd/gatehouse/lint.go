@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ line is wrong or a file cannot be read.`,
 				return err
 			}
 			wrong := false
-			err = manifests(args, cmd.InOrStdin(), func(name string, data []byte) error {
+			err = manifests(cmd.Context(), args, cmd.InOrStdin(), func(name string, data []byte) error {
 				for _, problem := range linter.File(cmd.Context(), name, data) {
 					wrong = wrong || !problem.Warning
 					if err := printProblem(cmd.OutOrStdout(), output, problem); err != nil {
@@ -81,10 +82,10 @@ func printProblem(out io.Writer, output string, problem lint.Problem) error {
 }
 
 // manifests reads every file that the arguments stand for, in order.
-func manifests(args []string, in io.Reader, next func(name string, data []byte) error) error {
+func manifests(ctx context.Context, args []string, in io.Reader, next func(name string, data []byte) error) error {
 	for _, arg := range args {
 		if arg == "-" {
-			data, err := readBounded(in)
+			data, err := interruptible(ctx, func() ([]byte, error) { return readBounded(in) })
 			if err != nil {
 				return usageError("read standard input: %w", err)
 			}
@@ -107,7 +108,7 @@ func manifests(args []string, in io.Reader, next func(name string, data []byte) 
 					return usageError("%s is no regular file; name it to have it read, or remove it", path)
 				}
 			}
-			data, err := readManifest(path)
+			data, err := interruptible(ctx, func() ([]byte, error) { return readManifest(path) })
 			if err != nil {
 				return usageError("%w", err)
 			}

@@ -143,7 +143,7 @@ func (f *verifyFlags) read(cmd *cobra.Command) (*offline.Set, error) {
 	}
 	set := &offline.Set{}
 	wrong := false
-	err = manifests(f.files, cmd.InOrStdin(), func(name string, data []byte) error {
+	err = manifests(cmd.Context(), f.files, cmd.InOrStdin(), func(name string, data []byte) error {
 		problems, err := set.Read(cmd.Context(), linter, name, data)
 		for _, problem := range problems {
 			wrong = true
