@@ -39,6 +39,10 @@ crash: bin/gatehouse bin/devcluster ## kill the manager before and after every s
 fire: bin/gatehouse bin/devcluster ## the same stories under five adversities, and twenty dead leaders (half an hour)
 	$(DRAWN) GATEHOUSE_FIRE=all GATEHOUSE_CRASH_LANES=$(LANES) go test -v -timeout 6h -run 'States|Replicas' ./test/crash
 
+.PHONY: truth
+truth: bin/gatehouse bin/devcluster ## edit, kill, scale and upgrade replicas, and hold what is said of them to what they serve (ten minutes)
+	$(DRAWN) GATEHOUSE_TRUTH=all go test -v -timeout 2h ./test/truth
+
 # How long edits and faults go on.
 SOAK ?= 1h
 .PHONY: soak

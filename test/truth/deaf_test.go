@@ -1,0 +1,62 @@
+package truth
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+)
+
+// deaf holds back from one replica first that a key was replaced, and then that specs were edited. Every Executor that is
+// concerned says so, of that replica alone, and none says that all is well.
+func (w *world) deaf(t *testing.T) {
+	w.replicas.Add(t, odd)
+	w.replicas.Ready(t, int(w.size.replicas)+1)
+	w.right(t)
+	proxy := w.replicas.Proxy(odd)
+
+	for _, missed := range []struct {
+		what, resource string
+		happens        func()
+		concerns       func(*subject) bool
+	}{
+		{"trusts other keys", "secrets", func() { w.rotate(t) }, func(s *subject) bool { return s.bySecret }},
+		{"has not reported generation", "executors", func() {
+			for _, s := range w.subjects {
+				w.edit(t, s, true)
+			}
+		}, func(s *subject) bool { return s.Namespace == "" }},
+	} {
+		release := proxy.Hold(func(r faultproxy.Request) bool { return r.Verb == "watch" && r.Resource == missed.resource })
+		missed.happens()
+		happened, stalled := time.Now(), w.watcher.stopped()
+		eventually.Succeeds(t, patience, func() error {
+			w.watcher.mu.Lock()
+			defer w.watcher.mu.Unlock()
+			for _, s := range w.subjects {
+				if !missed.concerns(s) {
+					continue
+				}
+				e := w.watcher.executors[s.NamespacedName]
+				status := e.status
+				if status.Succeeded || status.Replicas.Ready != int32(w.size.replicas) || len(status.ByPod) == 0 || status.ByPod[0].ID != odd ||
+					!strings.Contains(status.ByPod[0].BriefError, missed.what) {
+					return fmt.Errorf("%s: %s does not hear of %s, and %+v is said, of generation %d (now %d): %s", short(s.NamespacedName), odd, missed.resource, status.Replicas, status.ObservedGeneration, e.generation, status.Error)
+				}
+			}
+			return nil
+		})
+		if took := time.Since(happened); took-3*(w.watcher.stopped()-stalled) > mayLie {
+			t.Errorf("it took %s to be said that %s does not hear of %s, want at most %s", took, odd, missed.resource, mayLie)
+		}
+		release()
+		w.right(t)
+	}
+	w.replicas.Delete(t, odd)
+	w.entriesLeave(t, odd)
+	w.replicas.Gone(t, odd)
+	w.right(t)
+}
