@@ -18,7 +18,8 @@ import (
 // rightAfter is within what time of a new leader every status is right.
 const rightAfter = 10 * time.Second
 
-// leaders kills one after the other, in the midst of edits.
+// leaders kills one after the other, in the midst of edits. Every other one loses its pod too, so that another replica
+// leads; the others come back in their pods, and lead on by their own lease.
 func (w *world) leaders(t *testing.T) {
 	random := rand.New(rand.NewPCG(faultproxy.Seed(t), 7))
 	var longest time.Duration
@@ -29,8 +30,12 @@ func (w *world) leaders(t *testing.T) {
 		var killed time.Time
 		for i, s := range w.subjects {
 			if i == when {
-				pid, killed = w.replicas.Of(t, leader).PID(), time.Now()
+				pid = w.pid(leader)
 				w.replicas.Kill(t, leader)
+				killed = time.Now()
+				if n%2 == 0 {
+					w.replicas.Delete(t, leader)
+				}
 			}
 			w.edit(t, s, true)
 		}
@@ -61,10 +66,20 @@ func (w *world) heir(t *testing.T, leader string, pid int, killed time.Time) (he
 		if lease.Spec.RenewTime != nil {
 			led = lease.Spec.RenewTime.Time
 		}
-		if heir == "" || !led.After(killed) || heir == leader && w.replicas.Of(t, leader).PID() == pid {
+		if heir == "" || !led.After(killed) || heir == leader && (w.pid(leader) == pid || w.pid(leader) == 0) {
 			return fmt.Errorf("%q holds the lease, renewed at %s; process %d of %s was killed at %s", heir, led, pid, leader, killed)
 		}
 		return nil
 	})
 	return heir, led
+}
+
+// pid is that of a pod's process, 0 if none runs.
+func (w *world) pid(pod string) int {
+	for _, r := range w.replicas.All() {
+		if r.Name == pod && !r.Ending() {
+			return r.PID()
+		}
+	}
+	return 0
 }

@@ -20,6 +20,12 @@ func (w *world) steady(t *testing.T) {
 	w.replicas.Ready(t, base)
 	w.right(t)
 	since, before := w.since(), len(w.watcher.doubted())
+	happening := ""
+	defer func() { // whatever else goes wrong
+		for _, doubt := range w.watcher.doubted()[before:] {
+			t.Errorf("%s: %s", happening, doubt)
+		}
+	}()
 	for _, happens := range []struct {
 		what string
 		do   func()
@@ -36,13 +42,11 @@ func (w *world) steady(t *testing.T) {
 		{"upgraded", func() { w.replicas.Upgrade(t); w.replicas.Ready(t, base) }},
 	} {
 		began := time.Now()
+		happening = happens.what
 		happens.do()
 		w.right(t)
 		t.Logf("%s: %s", happens.what, time.Since(began).Round(100*time.Millisecond))
-		for _, doubt := range w.watcher.doubted()[before:] {
-			t.Errorf("%s: %s", happens.what, doubt)
-		}
-		if t.Failed() {
+		if len(w.watcher.doubted()) > before {
 			return
 		}
 	}

@@ -213,7 +213,7 @@ func (w *watcher) look(ctx context.Context) {
 				w.lying[key] = since.Add(stood)
 			case now.Sub(since) > mayLie:
 				w.lies = append(w.lies, fmt.Sprintf("%s Executor %s says that generation %d succeeded, for more than %s in which %s", now.Format("15:04:05.000"), short(key), e.generation, mayLie, why))
-				delete(w.lying, key)
+				w.lying[key] = now.Add(time.Hour) // it is told once
 			}
 		}
 		w.mu.Unlock()
