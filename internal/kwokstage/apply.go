@@ -35,6 +35,15 @@ func Apply(ctx context.Context, c client.Client, digest string, b Behaviour) err
 	if !b.lasts {
 		return nil
 	}
+	// Where no pod shows that kwok knows the stage, one of our own does: others
+	// that came before it does would become ready first.
+	scout, err := scouted(ctx, c, digest)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = c.Delete(context.WithoutCancel(ctx), scout, client.GracePeriodSeconds(0))
+	}()
 	// kwok looks at a pod only when the pod changes, and it may learn of the
 	// stage after that: touch them until the stage has been seen to work.
 	behaves := func(pod *corev1.Pod) bool {
@@ -42,6 +51,32 @@ func Apply(ctx context.Context, c client.Client, digest string, b Behaviour) err
 		return ready != nil && ready.Message == message(b)
 	}
 	return settle(ctx, c, digest, behaves, touch(b.delay))
+}
+
+// scouted makes a pod of the digest and returns once it is on a node, where
+// kwok moves it.
+func scouted(ctx context.Context, c client.Client, digest string) (*corev1.Pod, error) {
+	scout := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "scout-", Namespace: metav1.NamespaceDefault},
+		Spec: corev1.PodSpec{
+			Containers:                   []corev1.Container{{Name: "scout", Image: "scout.invalid/scout@" + digest}},
+			AutomountServiceAccountToken: new(bool),
+		},
+	}
+	if err := c.Create(ctx, scout); err != nil {
+		return nil, fmt.Errorf("make a pod to see that kwok knows the stage: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, settleInterval, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKeyFromObject(scout), scout)
+		return err == nil && lives(scout), err
+	})
+	if err != nil {
+		_ = c.Delete(context.WithoutCancel(ctx), scout, client.GracePeriodSeconds(0))
+		return nil, fmt.Errorf("pod %s was not scheduled: %w", client.ObjectKeyFromObject(scout), err)
+	}
+	return scout, nil
 }
 
 // Heal takes the behaviour of the digest away: its pods become ready. It does

@@ -80,6 +80,7 @@ func TestARevisionGoesInThePassAfterItHasBecomeSuperfluous(t *testing.T) {
 	r := b.forgetful()
 	elsewhere := b.release(b.hub.Reference("team/gateway", "1"), r.Spec.ProfileRef.Name, func(r *v1alpha1.GatewayRelease) { r.Spec.Rollout.Paused = true })
 	mover, stayer := b.gateway(r), b.gateway(r)
+	name := r.Name // r is read into again and again
 	var mu sync.Mutex
 	var seen v1alpha1.GatewayReleaseStatus // when the pass began
 	deleted := 0
@@ -89,7 +90,7 @@ func TestARevisionGoesInThePassAfterItHasBecomeSuperfluous(t *testing.T) {
 				err := c.Get(ctx, key, object, options...)
 				copied := client.GetOptions{}
 				copied.ApplyOptions(options)
-				if release, ok := object.(*v1alpha1.GatewayRelease); ok && key.Name == r.Name && copied.UnsafeDisableDeepCopy == nil && err == nil {
+				if release, ok := object.(*v1alpha1.GatewayRelease); ok && key.Name == name && copied.UnsafeDisableDeepCopy == nil && err == nil {
 					mu.Lock()
 					defer mu.Unlock()
 					seen = *release.Status.DeepCopy()

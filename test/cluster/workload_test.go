@@ -287,5 +287,6 @@ spec:
 
 	remove()
 
-	eventually.Succeeds(t, soon, func() error { return rolledOut(t.Context(), d) })
+	// The more often it has ended, the longer it is until it is started again.
+	eventually.Succeeds(t, 3*soon, func() error { return rolledOut(t.Context(), d) })
 }
