@@ -115,9 +115,18 @@ func (m *manager) await(ctx context.Context, replicas int) error {
 		if err != nil {
 			return false, err
 		}
+		// The Deployment's status may be of before a pod was deleted; the pods themselves are not.
+		serving := 0
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
+				serving++
+			}
+		}
 		s, want := d.Status, int32(replicas)
-		missing = fmt.Sprintf("%d pods, %d of the newest template, %d Ready", len(pods), s.UpdatedReplicas, s.AvailableReplicas)
-		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && len(pods) == replicas, nil
+		missing = fmt.Sprintf("%d pods, %d of the newest template, %d Ready", len(pods), s.UpdatedReplicas, serving)
+		return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && len(pods) == replicas && serving == replicas, nil
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("awaited %d replicas that are Ready, for %s: %s: %w", replicas, managerReadyWithin, missing, err), m.kubelet.Trouble())
