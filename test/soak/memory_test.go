@@ -14,15 +14,14 @@ import (
 )
 
 const (
-	// longEnough is a soak in which half of the last process's life tells what it holds: client-go remembers Events for
-	// six to twelve minutes, and until then a process grows with what it tells.
-	longEnough = 45 * time.Minute
+	// longEnough is a soak in which half of the last process's life tells what it holds.
+	longEnough = 20 * time.Minute
 	// growth is by how much of the first half's the second half's resident memory may be more.
 	growth = 0.05
 	// kept is by how much of a new process's an old one's live memory may be more, and room by how many bytes besides: what
-	// a map or a buffer was once grown to, it keeps, and the Events of the last minutes are remembered.
+	// a map or a buffer was once grown to, it keeps.
 	kept = 0.2
-	room = 12 << 20
+	room = 4 << 20
 	// strays is how many goroutines more than a new process an old one may have: connections that are not idle for long
 	// enough yet.
 	strays = 20
