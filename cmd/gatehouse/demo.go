@@ -45,7 +45,7 @@ and from here.`,
   gatehouse demo --keep
   gatehouse demo --output json 2>/dev/null | jq .steps
   gatehouse demo --kubeconfig ~/.kube/config --registry registry.example.com/scratch`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch output {
 			case "text":
@@ -53,7 +53,7 @@ and from here.`,
 			case "json":
 				options.JSON = true
 			default:
-				return fmt.Errorf("--output %q: write text or json", output)
+				return usageError("--output is %q; write text or json", output)
 			}
 			var err error
 			if options.Gatehouse, err = os.Executable(); err != nil {

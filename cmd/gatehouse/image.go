@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -118,6 +118,9 @@ func (f imageFlags) resolver() (func(context.Context, image.Reference) (image.Di
 		if err != nil {
 			return nil, err
 		}
+		if !x509.NewCertPool().AppendCertsFromPEM(bundle) {
+			return nil, usageError("--ca-file %s: it holds no certificate; give PEM blocks of type CERTIFICATE", f.caFile)
+		}
 		access.CABundle = bundle
 	}
 	if f.dockerConfig != "" {
@@ -137,17 +140,11 @@ func (f imageFlags) resolver() (func(context.Context, image.Reference) (image.Di
 }
 
 func readFlagFile(flag, path string) ([]byte, error) {
-	file, err := os.Open(path)
+	data, err := readFile(path, func(file io.Reader) ([]byte, error) {
+		return readUpTo(maxFlagFile, "keep to what is needed", file)
+	})
 	if err != nil {
-		return nil, usageError("%s: %w", flag, err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxFlagFile+1))
-	if err != nil {
-		return nil, usageError("%s: %w", flag, err)
-	}
-	if len(data) > maxFlagFile {
-		return nil, usageError("%s %s: larger than 1 MiB", flag, path)
+		return nil, usageError("%s %w", flag, err)
 	}
 	return data, nil
 }

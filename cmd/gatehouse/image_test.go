@@ -166,7 +166,7 @@ func TestImageTellsAWrongCommandLineFromAWrongReference(t *testing.T) {
 		{"--nonsense nginx:1", 2, "unknown flag: --nonsense"},
 		{"--plain-http nginx:1", 2, "--plain-http, --ca-file and --docker-config say how to reach the registry; add --resolve"},
 		{"--resolve --plain-http --docker-config x nginx:1", 2, "--plain-http goes neither with --docker-config nor with --ca-file: credentials are sent over TLS alone"},
-		{"--resolve --ca-file /does/not/exist nginx:1", 2, "--ca-file: open /does/not/exist: no such file or directory"},
+		{"--resolve --ca-file /does/not/exist nginx:1", 2, "--ca-file /does/not/exist: no such file or directory; name one that is there"},
 		{"--resolve --docker-config " + empty + " nginx:1", 2, "--docker-config " + empty + ": docker configuration: auths has no entry; name the registry there"},
 	} {
 		_, errs, status := runImage(t, strings.NewReader(""), strings.Fields(row.args)...)

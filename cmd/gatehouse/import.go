@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +17,7 @@ func newImportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Turn the manifests of other projects into Gatehouse's",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newImportRatifyCommand())
@@ -50,7 +51,7 @@ command line is wrong or a file cannot be read.`,
 			if err != nil {
 				return err
 			}
-			i := importer{options: options, linter: linter}
+			i := importer{options: options, batch: linter.Batch()}
 			err = manifests(cmd.Context(), args, cmd.InOrStdin(), func(name string, data []byte) error {
 				return i.file(cmd.Context(), name, data)
 			})
@@ -58,7 +59,7 @@ command line is wrong or a file cannot be read.`,
 				return err
 			}
 			if i.read == 0 && !i.failed {
-				return usageError("no manifest is one of Ratify's v2alpha1 Executors or NamespacedExecutors")
+				return usageError("no manifest in %s is an Executor or a NamespacedExecutor of Ratify's v2alpha1; name files that hold some", strings.Join(args, ", "))
 			}
 			for _, problem := range i.problems {
 				fmt.Fprintln(cmd.ErrOrStderr(), problem)
@@ -78,7 +79,7 @@ command line is wrong or a file cannot be read.`,
 // importer turns manifest after manifest.
 type importer struct {
 	options  ratify.Options
-	linter   *lint.Linter
+	batch    *lint.Batch // what has come out
 	read     int
 	failed   bool
 	problems []lint.Problem
@@ -124,10 +125,10 @@ func (i *importer) document(ctx context.Context, file, kind string, d lint.Docum
 	if err != nil {
 		return err
 	}
-	// What comes out is put to the same rules as what a person writes.
-	for _, problem := range i.linter.File(ctx, file, text) {
+	// What comes out is put to the same rules as what a person writes. Two manifests may come to one name, as those of
+	// Ratify's two groups do.
+	for _, problem := range i.batch.Made(ctx, file, d.Line(""), text) {
 		if !problem.Warning {
-			problem.Line = d.Line("")
 			problem.Message = "what comes out would be refused: " + problem.Message
 			i.tell(problem)
 		}

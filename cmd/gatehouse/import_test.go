@@ -139,7 +139,9 @@ func TestImportRefuses(t *testing.T) {
 		{"only folders for a tenant", ratifys(t, "kind: Executor", "kind: NamespacedExecutor", "type: registry-store\n    parameters:\n      allowCosignTag: true\n      credential: {provider: static, username: robot, password: hunter2}", "type: filesystem-oci-store\n    parameters: {path: /x}"), "none of them can be carried over"},
 		{"a scope that would be refused", ratifys(t, "- registry.example.com/team/app", "- registry.example.com/Team"), "what comes out would be refused"},
 		{"more than is read", ratifys(t) + "---\n" + strings.Repeat("# x\n", 3<<20) + ratifys(t), "is larger than 8 MiB"},
-		{"no Ratify", "kind: Secret\napiVersion: v1\n", "no manifest is one of Ratify's"},
+		{"one name twice", ratifys(t) + "---\n" + ratifys(t), "metadata.name: what comes out would be refused: is written twice, first at <stdin>:1, "},
+		{"one name in both of its groups", ratifys(t) + "---\n" + ratifys(t, "config.ratify.dev", "config.ratify.sh"), "Executor/production: metadata.name: what comes out would be refused: is written twice"},
+		{"no Ratify", "kind: Secret\napiVersion: v1\n", "no manifest in - is an Executor or a NamespacedExecutor of Ratify's v2alpha1; name files that hold some"},
 		{"no YAML", "a: [", "does not read as YAML"},
 		{"nonsense where objects are", "apiVersion: config.ratify.dev/v2alpha1\nkind: Executor\nmetadata: 1\nspec: [x]\n", "Executor/"},
 	}

@@ -50,7 +50,7 @@ func TestLint(t *testing.T) {
 		{"as JSON", text, []string{"-o", "json", "-"}, 1, `{"file":"<stdin>","line":4,"kind":"GatewayProfile","name":"p","field":"spec.template.spec.containers","message":`},
 		{"a list that lists nothing", "apiVersion: v1\nkind: List\nitems:\n  a: {}\n", []string{"-"}, 1, "<stdin>:3: List/: items: is no list of manifests; write each after a dash"},
 		{"more than is read", strings.Repeat("# x\n", 3<<20), []string{"-"}, 2, "read standard input: it is larger than 8 MiB; split it"},
-		{"a file without end", "", []string{"/dev/zero"}, 2, "read /dev/zero: it is larger than 8 MiB; split it"},
+		{"a file without end", "", []string{"/dev/zero"}, 2, "/dev/zero: it is larger than 8 MiB; split it"},
 		{"the samples", "", []string{"../../config/samples"}, 0, ""},
 		{"no file", "", nil, 2, "no file is given"},
 		{"a file that is not there", "", []string{filepath.Join(folder, "gone.yaml")}, 2, "gone.yaml"},

@@ -24,6 +24,10 @@ func newRootCommand() *cobra.Command {
 		Use:          "gatehouse",
 		Short:        "Ship images to fleets of gateways, and tell the truth about it",
 		SilenceUsage: true,
+		Args:         noArguments,
+		RunE:         func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError("%w", err) })
 	root.AddCommand(

@@ -18,7 +18,7 @@ what runs as it should be.
 
 It needs the roles of config/rbac in the cluster. Out of a cluster, give it a kubeconfig. Traces are
 exported when OTEL_EXPORTER_OTLP_ENDPOINT is set.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return app.Run(command.Context(), config, os.Stderr)
 		},

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -100,6 +102,9 @@ func (f *verifyFlags) verify(cmd *cobra.Command, text string) (image.Pinned, exe
 	if err != nil {
 		return image.Pinned{}, executor.Verdict{}, err
 	}
+	if err := f.layouts(); err != nil {
+		return image.Pinned{}, executor.Verdict{}, err
+	}
 	set, err := f.read(cmd)
 	if err != nil {
 		return image.Pinned{}, executor.Verdict{}, err
@@ -118,6 +123,20 @@ func (f *verifyFlags) verify(cmd *cobra.Command, text string) (image.Pinned, exe
 		return image.Pinned{}, executor.Verdict{}, err
 	}
 	return subject, judges.Verify(cmd.Context(), subject, f.namespace), nil
+}
+
+// layouts says whether OCI layouts can be looked for where they are said to be.
+func (f *verifyFlags) layouts() error {
+	if f.layoutRoot == "" {
+		return nil
+	}
+	switch info, err := os.Stat(f.layoutRoot); {
+	case err != nil:
+		return usageError("--oci-layout-root %w", unreadable(f.layoutRoot, err))
+	case !info.IsDir():
+		return usageError("--oci-layout-root %s: not a directory; name the folder that OCI layouts are under", f.layoutRoot)
+	}
+	return nil
 }
 
 // resolve finds the digest of a tag, at the registry as the Executors reach it.
@@ -142,9 +161,10 @@ func (f *verifyFlags) read(cmd *cobra.Command) (*offline.Set, error) {
 		return nil, err
 	}
 	set := &offline.Set{}
+	batch := linter.Batch()
 	wrong := false
 	err = manifests(cmd.Context(), f.files, cmd.InOrStdin(), func(name string, data []byte) error {
-		problems, err := set.Read(cmd.Context(), linter, name, data)
+		problems, err := set.Read(cmd.Context(), batch, name, data)
 		for _, problem := range problems {
 			wrong = true
 			fmt.Fprintln(cmd.ErrOrStderr(), problem)
@@ -156,6 +176,9 @@ func (f *verifyFlags) read(cmd *cobra.Command) (*offline.Set, error) {
 	}
 	if wrong {
 		return nil, usageError("not every manifest is well, and an image is verified by all of them or by none")
+	}
+	if set.Empty() {
+		return nil, usageError("no manifest in %s is an Executor or a NamespacedExecutor of gatehouse.dev; name the file of one with -f", strings.Join(f.files, ", "))
 	}
 	return set, nil
 }

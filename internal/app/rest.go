@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,8 +21,11 @@ func (c *Config) rest() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the API server (--kubeconfig %q): %w", c.Kubeconfig, err)
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("find the API server: no kubeconfig names one; name one that does with --kubeconfig or KUBECONFIG, or run in a pod with a service account")
+	case err != nil:
+		return nil, fmt.Errorf("find the API server: %w; name a kubeconfig with --kubeconfig or KUBECONFIG, or run in a pod with a service account", err)
 	}
 	config.UserAgent = UserAgent
 	config.QPS, config.Burst = c.QPS, c.Burst

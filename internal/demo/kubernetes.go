@@ -40,7 +40,7 @@ type kubernetes struct {
 func connect(kubeconfig string) (*kubernetes, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
+		return nil, fmt.Errorf("--kubeconfig %s: %w; name that of the cluster to run on, or leave it out to run on one of the demo's own", kubeconfig, err)
 	}
 	return &kubernetes{config: tuned(config), kubeconfig: kubeconfig, own: true}, nil
 }
@@ -117,7 +117,7 @@ func (k *kubernetes) stop(ctx context.Context) error {
 func findDevcluster(named, gatehouse string) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(named); err != nil {
-			return "", fmt.Errorf("--devcluster: %w", err)
+			return "", fmt.Errorf("--devcluster: %w; name the binary, or build one with `make bin/devcluster`", err)
 		}
 		return named, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	kjson "k8s.io/apimachinery/pkg/util/json"
@@ -31,15 +32,27 @@ func ReadDocuments(data []byte) (found []Document, faults []Problem) {
 	if len(data) > MaxFile {
 		return nil, []Problem{{Line: 1, Message: fmt.Sprintf("is larger than %d MiB; split it", MaxFile>>20)}}
 	}
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, []Problem{{Line: 1, Message: "is no text in UTF-8; name a file of YAML or JSON, and save it as UTF-8"}}
+	}
 	for _, part := range split(data) {
+		if part.lost {
+			faults = append(faults, Problem{Line: part.offset, Message: "what stands on the line of --- is not read when it is applied; begin on the next line"})
+			continue
+		}
+		decoder := yaml.NewDecoder(bytes.NewReader(part.text))
 		root := &yaml.Node{}
-		if err := yaml.NewDecoder(bytes.NewReader(part.text)).Decode(root); errors.Is(err, io.EOF) {
+		if err := decoder.Decode(root); errors.Is(err, io.EOF) {
 			continue
 		} else if err != nil {
 			faults = append(faults, yamlFault(err, part.offset))
 			continue
 		}
 		d := Document{root: root.Content[0], offset: part.offset}
+		if fault, alone := d.alone(decoder); !alone {
+			faults = append(faults, fault)
+			continue
+		}
 		if repeated := duplicates(d.root, part.offset); len(repeated) > 0 {
 			faults = append(faults, repeated...)
 			continue
@@ -55,6 +68,27 @@ func ReadDocuments(data []byte) (found []Document, faults []Problem) {
 		}
 	}
 	return found, faults
+}
+
+// alone tells of what does not make one manifest: no object, or more than the reader of
+// Kubernetes reads.
+func (d Document) alone(rest *yaml.Decoder) (Problem, bool) {
+	node := d.root
+	for node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node.Kind != yaml.MappingNode && node.Tag != "!!null" {
+		return Problem{Line: d.Line(""), Message: "is no manifest; write an object with apiVersion and kind"}, false
+	}
+	another := &yaml.Node{}
+	switch err := rest.Decode(another); {
+	case errors.Is(err, io.EOF):
+		return Problem{}, true
+	case err != nil:
+		return yamlFault(err, d.offset), false
+	default:
+		return Problem{Line: d.offset + another.Content[0].Line, Message: "a second document that is not read when it is applied; put a line of --- alone before it"}, false
+	}
 }
 
 // maxLists bounds how deep lists are listed in lists.
@@ -113,6 +147,7 @@ func unmarshal(text []byte, into *map[string]any) error {
 type part struct {
 	text   []byte
 	offset int
+	lost   bool // its marker has more on its line than a comment
 }
 
 // split cuts a file at its document markers.
@@ -122,9 +157,10 @@ func split(data []byte) []part {
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++
-		if marker := bytes.TrimRight(text, "\r\n"); bytes.Equal(marker, []byte("---")) || bytes.HasPrefix(marker, []byte("--- ")) {
+		if beside, marked := bytes.CutPrefix(text, []byte("---")); marked && (len(beside) == 0 || bytes.IndexByte([]byte(" \t\r\n"), beside[0]) >= 0) {
 			parts = append(parts, current)
-			current = part{offset: line}
+			beside = bytes.TrimSpace(beside)
+			current = part{offset: line, lost: len(beside) > 0 && beside[0] != '#'}
 			continue
 		}
 		current.text = append(current.text, text...)
@@ -148,7 +184,7 @@ func yamlFault(err error, offset int) Problem {
 	for _, prefix := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "yaml: ", "while decoding JSON: ", "json: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	return Problem{Line: at, Message: "does not read as YAML: " + strings.Join(strings.Fields(text), " ")}
+	return Problem{Line: at, Message: "does not read as YAML: " + strings.Join(strings.Fields(text), " ") + "; look for indentation, brackets and quotation marks there and before"}
 }
 
 // duplicates finds keys that are written twice: which of the two counts would

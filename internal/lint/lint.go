@@ -28,39 +28,17 @@ func New() (*Linter, error) {
 	return &Linter{definitions: found}, nil
 }
 
-// File returns what is wrong with the manifests of a file, or weak, in the order
-// of the file.
+// File returns what is wrong with the manifests of a file that stands alone, or weak, in
+// the order of the file.
 func (l *Linter) File(ctx context.Context, name string, data []byte) []Problem {
-	_, problems := l.Objects(ctx, name, data)
-	return problems
-}
-
-// Objects is File, and returns the manifests besides, also those of other kinds.
-// Those of Gatehouse's have the defaults that the API server gives them.
-func (l *Linter) Objects(ctx context.Context, name string, data []byte) ([]map[string]any, []Problem) {
-	found, problems := ReadDocuments(data)
-	var objects []map[string]any
-	for _, d := range found {
-		problems = append(problems, l.document(ctx, d)...)
-		objects = append(objects, d.Object)
-	}
-	for i := range problems {
-		problems[i].File = name
-	}
-	return objects, sorted(problems)
+	return l.Batch().File(ctx, name, data)
 }
 
 func (l *Linter) document(ctx context.Context, d Document) []Problem {
-	apiVersion, _ := d.Object["apiVersion"].(string)
 	kind, _ := d.Object["kind"].(string)
-	version, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || version.Group != v1alpha1.GroupVersion.Group {
-		return nil // another kind
-	}
 	report := reporter{Document: d, kind: kind, name: nameOf(d.Object)}
-	definition, ok := l.definitions[version.WithKind(kind)]
-	if !ok {
-		report.add("kind", "%s has no kind %q; write one of %s", apiVersion, kind, l.kinds())
+	definition := l.definitionOf(&report)
+	if definition == nil {
 		return report.problems
 	}
 	for _, fault := range definition.check(ctx, d.Object) {
@@ -70,6 +48,25 @@ func (l *Linter) document(ctx context.Context, d Document) []Problem {
 		examine(&report)
 	}
 	return report.problems
+}
+
+// definitionOf is what a manifest is checked by: nil, and nothing is reported, if it is of another kind.
+func (l *Linter) definitionOf(report *reporter) *definition {
+	apiVersion, _ := report.Object["apiVersion"].(string)
+	version, err := schema.ParseGroupVersion(apiVersion)
+	_, named := l.definitions[v1alpha1.GroupVersion.WithKind(report.kind)]
+	switch {
+	case named && (err != nil || apiVersion == ""):
+		report.add("apiVersion", "%q is no version of an API; write %s", apiVersion, v1alpha1.GroupVersion)
+		return nil
+	case err != nil || version.Group != v1alpha1.GroupVersion.Group:
+		return nil
+	}
+	definition, ok := l.definitions[version.WithKind(report.kind)]
+	if !ok {
+		report.add("kind", "%s has no kind %q; write one of %s", apiVersion, report.kind, l.kinds())
+	}
+	return definition
 }
 
 // kinds lists what there is.

@@ -102,7 +102,24 @@ func TestFaultsAreToldWhereTheyAre(t *testing.T) {
 		{"a list of nothing", "apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n---\napiVersion: v1\nkind: List\nitems: null\n", nil},
 		{"a kind of others that is called a list", "apiVersion: example.com/v1\nkind: AllowList\nitems: {a: b}\n", nil},
 		{"lists in lists", "apiVersion: v1\nkind: List\nitems: [{kind: List, items: [{kind: List, items: [{kind: List, items: [{kind: List, items: []}]}]}]}]\n", []string{"f.yaml:3: List/: lists in lists are read 4 deep"}},
-		{"a document that is no object", "- a\n- b\n", []string{"f.yaml:1: does not read as YAML"}},
+		{"a document that is no object", "- a\n- b\n", []string{"f.yaml:1: is no manifest; write an object with apiVersion and kind"}},
+		{"a text", "kind: Secret\n---\nhello\n", []string{"f.yaml:3: is no manifest; write an object with apiVersion and kind"}},
+		{"what is no text", "\x7fELF\x00\xff\xfe", []string{"f.yaml:1: is no text in UTF-8; name a file of YAML or JSON, and save it as UTF-8"}},
+		{"another encoding", "\xff\xfek\x00i\x00n\x00d\x00:\x00x\x00", []string{"f.yaml:1: is no text in UTF-8"}},
+		{"a mark of UTF-8", "\ufeff" + profile, nil},
+		{"no version", strings.Replace(executor, "apiVersion: gatehouse.dev/v1alpha1\n", "", 1), []string{`f.yaml:1: Executor/production: apiVersion: "" is no version of an API; write gatehouse.dev/v1alpha1`}},
+		{"a version that does not read", strings.Replace(executor, "v1alpha1", "v1alpha1/x", 1), []string{`f.yaml:1: Executor/production: apiVersion: "gatehouse.dev/v1alpha1/x" is no version of an API; write gatehouse.dev/v1alpha1`}},
+		{"others without a version, as in a kustomization", "resources: [a.yaml]\n", nil},
+		{"no kind", strings.Replace(executor, "kind: Executor\n", "", 1), []string{`f.yaml:1: kind: gatehouse.dev/v1alpha1 has no kind ""; write one of v1alpha1 Executor, `}},
+		{"a document on the line of its mark", "--- {kind: Executor, metadata: {name: a}}\n---  # a comment\n" + profile, []string{"f.yaml:1: what stands on the line of --- is not read when it is applied; begin on the next line"}},
+		{"a document after an end without a mark", profile + "...\n" + release, []string{"f.yaml:11: does not read as YAML: did not find expected <document start>"}},
+		{"a mark with white space", "a: 1\n--- \t\n" + profile + "---\t# b\n" + strings.Replace(release, ":1.4.2", "", 1), []string{"f.yaml:19: GatewayRelease/stable: spec.image"}},
+		{"an end", profile + "...\n", nil},
+		{"one name twice", executor + "---\n" + executor, []string{"f.yaml:17: Executor/production: metadata.name: is written twice, first at f.yaml:3, and a cluster keeps what is applied last; keep the one that is meant"}},
+		{"one name twice in a list", "apiVersion: v1\nkind: List\nitems:\n- &a\n  apiVersion: v1\n  kind: Secret\n  metadata: {name: x}\n- *a\n", []string{"f.yaml:7: Secret/x: metadata.name: is written twice, first at f.yaml:7"}},
+		{"a ConfigMap twice", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", []string{"f.yaml:7: ConfigMap/x: metadata.name: is written twice, first at f.yaml:3"}},
+		{"one name in two namespaces, and of two kinds", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: tenant-a}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", nil},
+		{"other kinds twice", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n", nil},
 		{"an object whose metadata is text", "apiVersion: gatehouse.dev/v1alpha1\nkind: GatewayProfile\nmetadata: x\nspec: y\n", []string{"f.yaml:3: GatewayProfile/: metadata", "f.yaml:4: GatewayProfile/: spec"}},
 	}
 	for _, tt := range tests {
@@ -121,6 +138,34 @@ func TestFaultsAreToldWhereTheyAre(t *testing.T) {
 				rest = rest[at+len(want):]
 			}
 		})
+	}
+}
+
+// Files of a batch are applied together: what one of them holds another does not.
+func TestOfOneNameThereIsOneInABatch(t *testing.T) {
+	linter, err := lint.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := linter.Batch()
+	for _, step := range []struct{ file, text, want string }{
+		{"a.yaml", executor, ""},
+		{"b.yaml", profile, ""},
+		{"c.yaml", "# again\n" + executor, "c.yaml:4: Executor/production: metadata.name: is written twice, first at a.yaml:3, and a cluster keeps what is applied last; keep the one that is meant"},
+	} {
+		told := ""
+		for _, p := range batch.File(t.Context(), step.file, []byte(step.text)) {
+			told += p.String()
+		}
+		if told != step.want {
+			t.Errorf("%s: told %q, want %q", step.file, told, step.want)
+		}
+	}
+	if batch.Manifests != 3 {
+		t.Errorf("%d manifests, want 3", batch.Manifests)
+	}
+	if alone := linter.File(t.Context(), "a.yaml", []byte(executor)); len(alone) > 0 {
+		t.Errorf("a file that stands alone: %v", alone)
 	}
 }
 

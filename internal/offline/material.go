@@ -133,7 +133,7 @@ func object(manifest map[string]any) (executor.Object, error) {
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
 			text, ok := entries[key].(string)
 			if !ok {
-				return made, fmt.Errorf("%s.%s is no text", field, key)
+				return made, fmt.Errorf("%s.%s is no text; write it in quotation marks", field, key)
 			}
 			content := []byte(text)
 			if field == "binaryData" || field == "data" && manifest["kind"] == string(executor.Secret) {

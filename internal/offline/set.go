@@ -32,9 +32,11 @@ type entry struct {
 }
 
 // Read takes the manifests of a file into the set. The problems are what is
-// wrong with them, warnings left out; with any of them the set is no use.
-func (s *Set) Read(ctx context.Context, linter *lint.Linter, name string, data []byte) ([]lint.Problem, error) {
-	objects, problems := linter.Objects(ctx, name, data)
+// wrong with them, warnings left out; with any of them the set is no use: of what is written
+// twice a cluster would have the one that was applied last, and an image could pass without
+// the other. So the batch is one for the whole set.
+func (s *Set) Read(ctx context.Context, batch *lint.Batch, name string, data []byte) ([]lint.Problem, error) {
+	objects, problems := batch.Objects(ctx, name, data)
 	problems = slices.DeleteFunc(problems, func(p lint.Problem) bool { return p.Warning })
 	if len(problems) > 0 {
 		return problems, nil
@@ -66,18 +68,14 @@ func (s *Set) add(manifest map[string]any) error {
 		if s.objects[namespace] == nil {
 			s.objects[namespace] = executor.Material{}
 		}
-		ref := executor.Ref{Kind: executor.RefKind(kind), Name: name}
-		if _, twice := s.objects[namespace][ref]; twice {
-			return writtenTwice(kind, key)
-		}
-		s.objects[namespace][ref] = read
+		s.objects[namespace][executor.Ref{Kind: executor.RefKind(kind), Name: name}] = read
 	case apiVersion != v1alpha1.GroupVersion.String():
 	case kind == "Executor":
 		var made v1alpha1.Executor
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest, &made); err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
-		return s.judge(entry{key, made.Spec})
+		s.executors = append(s.executors, entry{key, made.Spec})
 	case kind == "NamespacedExecutor":
 		var made v1alpha1.NamespacedExecutor
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(manifest, &made); err != nil {
@@ -86,25 +84,13 @@ func (s *Set) add(manifest map[string]any) error {
 		if namespace == "" {
 			return fmt.Errorf("%s %s: write metadata.namespace, since it is for what runs there", kind, name)
 		}
-		return s.judge(entry{key, made.Spec.ExecutorSpec()})
+		s.executors = append(s.executors, entry{key, made.Spec.ExecutorSpec()})
 	}
 	return nil
 }
 
-// judge takes in an Executor. Of two with one name a cluster would have the one that
-// was applied last, and an image could pass without the other.
-func (s *Set) judge(e entry) error {
-	if slices.ContainsFunc(s.executors, func(known entry) bool { return known.name == e.name }) {
-		kind, _, _ := strings.Cut(e.String(), " ")
-		return writtenTwice(kind, e.name)
-	}
-	s.executors = append(s.executors, e)
-	return nil
-}
-
-func writtenTwice(kind string, name types.NamespacedName) error {
-	return fmt.Errorf("%s %s is there twice, here and before; keep the one that is meant", kind, strings.TrimPrefix(name.String(), "/"))
-}
+// Empty reports whether there is no Executor in the set.
+func (s *Set) Empty() bool { return len(s.executors) == 0 }
 
 // Namespaces are those of the NamespacedExecutors, sorted.
 func (s *Set) Namespaces() []string {

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss/tree"
@@ -31,8 +32,12 @@ func reportTree(report verify.Report) *tree.Tree {
 	}
 	made := tree.Root(report.Executor + mode + ": " + said(report.Outcome.String(), report.Decision))
 	for _, store := range report.Stores {
-		for _, problem := range store.Errors {
-			made.Child(said("store "+store.Name, problem))
+		var lines []string
+		for _, problem := range store.Errors { // each of several questions may end in the same
+			if line := said("store "+store.Name, problem); !slices.Contains(lines, line) {
+				lines = append(lines, line)
+				made.Child(line)
+			}
 		}
 	}
 	for _, artifact := range report.ArtifactReports {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,10 @@ func connect(kubeconfig, context string) (client.WithWatch, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
-	if err != nil {
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errors.New("no cluster to ask: no kubeconfig names one; name one that does with --kubeconfig or KUBECONFIG")
+	case err != nil:
 		return nil, fmt.Errorf("no cluster to ask; name its kubeconfig with --kubeconfig or KUBECONFIG: %w", err)
 	}
 	return clientOf(config)
