@@ -1,56 +1,39 @@
 package executor
 
 import (
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	cryptorand "crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
+	"cmp"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
+	"github.com/gatehouse-dev/gatehouse/test/signatures/cosign"
 )
 
 // within is how long anything may take that should happen at once.
 const within = 30 * time.Second
 
-var (
-	shared    *cluster.Cluster
-	installed sync.Once
-)
+var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	cluster.Main(m, cluster.Options{Audit: true, APIServerOnly: true}, &shared)
+	cluster.Main(m, cluster.Options{Audit: true, APIServerOnly: true}, &shared, "config/crd")
 }
 
 // bench is what one test works with: a namespace for Gatehouse, one for a tenant, and replicas.
@@ -64,23 +47,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	installed.Do(func() {
-		if err := shared.Apply(t.Context(), "config/crd"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	c, err := client.New(shared.Config, client.Options{Scheme: scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &bench{T: t, client: c, namespace: shared.Namespace(t, "gatehouse"), tenant: shared.Namespace(t, "tenant"), agent: "executor-under-test-" + rand.String(8)}
-}
-
-func scheme() *runtime.Scheme {
-	s := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(s))
-	utilruntime.Must(v1alpha1.AddToScheme(s))
-	return s
+	return &bench{T: t, client: inprocess.Client(t, shared.Config), namespace: shared.Namespace(t, "gatehouse"), tenant: shared.Namespace(t, "tenant"), agent: "executor-under-test-" + rand.String(8)}
 }
 
 // replica is a manager with the controller in it, in this process.
@@ -104,55 +71,26 @@ type setup struct {
 // start runs a replica until the test or stop ends it.
 func (b *bench) start(s setup) *replica {
 	b.Helper()
-	if s.config == nil {
-		s.config = shared.Config
-	}
 	if s.clock == nil {
 		s.clock = clock.RealClock{}
 	}
-	restConfig := rest.CopyConfig(s.config)
-	restConfig.UserAgent = b.agent
-	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme:                        scheme(),
-		Logger:                        logr.Discard(),
-		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
-		LeaderElection:                s.elect,
-		LeaderElectionID:              "gatehouse",
-		LeaderElectionNamespace:       b.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		RetryPeriod:                   ptr.To(200 * time.Millisecond),
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:             {Namespaces: map[string]cache.Config{b.namespace: {}}},
-			&corev1.ConfigMap{}:          {Namespaces: map[string]cache.Config{b.namespace: {}}},
-			&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{b.namespace: {}}},
-		}},
+	mgr := inprocess.Manager(b, cmp.Or(s.config, shared.Config), b.agent, manager.Options{
+		LeaderElection: s.elect, LeaderElectionNamespace: b.namespace,
+		Cache: inprocess.Only(b.namespace, &corev1.Secret{}, &corev1.ConfigMap{}, &appsv1.ControllerRevision{}),
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
 	r := &replica{b: b, live: NewLive(s.clock), board: NewBoard(), cached: mgr.GetClient(), collect: prometheus.NewRegistry()}
 	reader := mgr.GetAPIReader()
 	if s.reader != nil {
 		reader = s.reader(reader)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
-	if err := Setup(ctx, mgr, Dependencies{
+	if err := Setup(b.Context(), mgr, Dependencies{
 		Client: mgr.GetClient(), Reader: reader, Clock: s.clock, Live: r.live, Board: r.board,
 		Tools: tools(), Namespace: b.namespace, Resync: time.Hour, Workers: 4, Witness: NewWitness(r.live, reader, b.namespace, 100, s.clock),
 		Passes: outcome.NewMetrics(r.collect), Registerer: r.collect,
 	}); err != nil {
 		b.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	r.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil && !strings.Contains(err.Error(), "leader election lost") {
-			b.Errorf("the manager ended: %v", err)
-		}
-	})
-	b.Cleanup(r.stop)
+	r.stop = inprocess.Run(b, mgr)
 	return r
 }
 
@@ -162,19 +100,9 @@ func tools() Tools {
 }
 
 // value reads one of the replica's metrics, summed over its series.
-func (r *replica) value(name string) (sum float64) {
+func (r *replica) value(name string) float64 {
 	r.b.Helper()
-	families, err := r.collect.Gather()
-	if err != nil {
-		r.b.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == name {
-				sum += m.GetCounter().GetValue()
-			}
-		}
-	}
+	sum, _ := inprocess.Sum(r.b, r.collect, name)
 	return sum
 }
 
@@ -235,46 +163,28 @@ func unbuilt(why string) func(*Served) error {
 // create makes an object that goes when the test ends.
 func (b *bench) create(object client.Object) {
 	b.Helper()
-	if err := b.client.Create(b.Context(), object); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { b.delete(object) })
+	inprocess.Create(b, b.client, object)
 }
 
 func (b *bench) delete(object client.Object) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := client.IgnoreNotFound(b.client.Delete(ctx, object)); err != nil {
-		b.Errorf("delete %T %s: %v", object, object.GetName(), err)
-	}
+	inprocess.Delete(b, b.client, object)
 }
 
 // edit changes an object as it is now.
 func edit[T client.Object](b *bench, object T, change func(T)) {
 	b.Helper()
-	eventually.Succeeds(b.T, within, func() error {
-		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		before := object.DeepCopyObject().(T)
-		change(object)
-		return b.client.Patch(b.Context(), object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	})
+	inprocess.Edit(b, b.client, within, object, change)
 }
 
 // newKey is a public key in PEM.
 func newKey(t testing.TB) string {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	key, err := cosign.NewKey(cosign.ECDSAP256)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.MarshalPKIXPublicKey(private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return string(key.PublicPEM())
 }
 
 // secret holds keys under their names.

@@ -13,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // Several replicas serve the same, one of them writes, and once all is said nobody does: not at rest, not when replicas
@@ -96,9 +97,9 @@ func TestALeaderOfYesterdayDeletesNothingOfToday(t *testing.T) {
 	b.start(setup{}).says(today, succeeds)
 	b.stored(today, 1)
 
-	cached, err := cache.New(shared.Config, cache.Options{Scheme: scheme(), ByObject: map[client.Object]cache.ByObject{
-		&appsv1.ControllerRevision{}: {Namespaces: map[string]cache.Config{b.namespace: {}}},
-	}})
+	options := inprocess.Only(b.namespace, &appsv1.ControllerRevision{})
+	options.Scheme = inprocess.Scheme()
+	cached, err := cache.New(shared.Config, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestALeaderOfYesterdayDeletesNothingOfToday(t *testing.T) {
 	if !cached.WaitForCacheSync(t.Context()) {
 		t.Fatal("the caches were not filled")
 	}
-	c, err := client.New(shared.Config, client.Options{Scheme: scheme(), Cache: &client.CacheOptions{Reader: cached}})
+	c, err := client.New(shared.Config, client.Options{Scheme: options.Scheme, Cache: &client.CacheOptions{Reader: cached}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,25 +137,13 @@ func TestALeaderOfYesterdayDeletesNothingOfToday(t *testing.T) {
 
 func (b *bench) mark() cluster.Mark {
 	b.Helper()
-	mark, err := shared.Mark(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return mark
+	return inprocess.Mark(b, shared)
 }
 
 // writes lists what the replicas of the bench wrote, without events and the lease.
 func (b *bench) writes(since cluster.Mark) []string {
 	b.Helper()
-	events, err := shared.Writes(b.Context(), since, cluster.ByUserAgent(b.agent),
+	return inprocess.Lines(inprocess.Writes(b, shared, since, b.agent,
 		cluster.Not(cluster.OfResource("events.k8s.io", "events")), cluster.Not(cluster.OfResource("", "events")),
-		cluster.Not(cluster.OfResource("coordination.k8s.io", "leases")))
-	if err != nil {
-		b.Fatal(err)
-	}
-	var lines []string
-	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("%+v", e))
-	}
-	return lines
+		cluster.Not(cluster.OfResource("coordination.k8s.io", "leases"))))
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // A key that is taken away is trusted no longer, at once; the other one still is. A replica that starts then does the
@@ -125,10 +126,7 @@ func TestATenantLetsGatehouseReadASecret(t *testing.T) {
 		Spec:       v1alpha1.NamespacedExecutorSpec{VerificationSpec: byKeys("a.test/*", "keys/a")},
 	}
 	b.create(e)
-	restricted, err := client.New(shared.User("system:serviceaccount:gatehouse-system:gatehouse"), client.Options{Scheme: scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restricted := inprocess.Client(t, shared.User("system:serviceaccount:gatehouse-system:gatehouse"))
 	r := b.start(setup{reader: func(client.Reader) client.Reader { return restricted }})
 	name := client.ObjectKeyFromObject(e)
 	r.serves(name, unbuilt("Secret "+b.tenant+"/keys may not be read; let Gatehouse's ServiceAccount get it there"))

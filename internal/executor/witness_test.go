@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // testimony is a witness of a set with one Executor of the cluster and one of a tenant, before an API server whose objects a
@@ -34,11 +35,7 @@ func newTestimony(t *testing.T) *testimony {
 	live, now := newTestLive()
 	live.Expect(nil)
 	w := &testimony{bench: newBench(t), now: now}
-	direct, err := client.NewWithWatch(shared.Config, client.Options{Scheme: scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Witness = NewWitness(live, interceptor.NewClient(direct, interceptor.Funcs{
+	w.Witness = NewWitness(live, interceptor.NewClient(inprocess.Client(t, shared.Config), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if w.reads.Add(1); w.broken != nil {
 				return w.broken

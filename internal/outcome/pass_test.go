@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
@@ -23,11 +22,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 var shared *cluster.Cluster
 
-func TestMain(m *testing.M) { cluster.Main(m, cluster.Options{APIServerOnly: true}, &shared) }
+func TestMain(m *testing.M) {
+	cluster.Main(m, cluster.Options{APIServerOnly: true}, &shared, "config/crd")
+}
 
 // bench is one release on a real API server and a finisher that writes to it.
 type bench struct {
@@ -41,17 +43,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	if err := shared.Apply(t.Context(), "config/crd"); err != nil {
-		t.Fatal(err)
-	}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(shared.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := inprocess.Client(t, shared.Config)
 	release := &v1alpha1.GatewayRelease{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "outcome-"},
 		Spec: v1alpha1.GatewayReleaseSpec{

@@ -48,8 +48,9 @@ type Cluster struct {
 }
 
 // Main runs the tests of a package against one cluster, which it puts into
-// shared, and exits. It is the body of a TestMain.
-func Main(m *testing.M, o Options, shared **Cluster) {
+// shared, and exits. Manifests are applied first, as Apply does. It is the body
+// of a TestMain.
+func Main(m *testing.M, o Options, shared **Cluster, manifests ...string) {
 	// Without a logger controller-runtime prints a complaint and a stack. A
 	// package that wants its logs sets one before.
 	log.SetLogger(logr.Discard())
@@ -59,7 +60,12 @@ func Main(m *testing.M, o Options, shared **Cluster) {
 		os.Exit(1)
 	}
 	*shared = c
-	code := m.Run()
+	code := 1
+	if err := c.Apply(context.Background(), manifests...); err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+	} else {
+		code = m.Run()
+	}
 	if err := c.Stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		code = max(code, 1)
