@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -196,7 +197,14 @@ func (p *process) once(ctx context.Context) error {
 	}
 	collected := prometheus.NewRegistry()
 	collected.MustRegister(p.ready.watches.total)
-	if err := p.controllers(ctx, mgr, collected); err != nil {
+	// A limit on requests of its own, so that Events and passes do not wait for each other.
+	core, err := corev1client.NewForConfigAndClient(p.rest, mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("set up the sending of Events: %w", err)
+	}
+	recorders := newRecorders(mgr.GetScheme(), core.Events(""))
+	defer recorders.stop()
+	if err := p.controllers(ctx, mgr, recorders, collected); err != nil {
 		return err
 	}
 	p.current.Store(collected)
@@ -220,7 +228,7 @@ func (p *process) once(ctx context.Context) error {
 const maxVerdictAge = time.Hour
 
 // controllers adds every controller to the manager.
-func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected prometheus.Registerer) error {
+func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, recorders *recorders, collected prometheus.Registerer) error {
 	realClock := clock.RealClock{}
 	registries := registry.New(registry.Options{Registerer: collected, Reach: p.config.reach(ctx, p.rest, p.log)})
 	pool := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
@@ -263,7 +271,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	if err := podstatus.SetupAggregator(ctx, mgr, podstatus.AggregatorDependencies{
 		Client:      mgr.GetClient(),
 		Reader:      mgr.GetAPIReader(),
-		Recorder:    mgr.GetEventRecorder("gatehouse-executor"),
+		Recorder:    recorders.named("gatehouse-executor"),
 		Clock:       realClock,
 		Board:       board,
 		Alone:       p.config.Pod == "",
@@ -278,7 +286,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 	if err := release.Setup(ctx, mgr, release.Dependencies{
 		Client:        mgr.GetClient(),
 		Live:          mgr.GetAPIReader(),
-		Recorder:      mgr.GetEventRecorder("gatehouse-release"),
+		Recorder:      recorders.named("gatehouse-release"),
 		Clock:         realClock,
 		Pool:          pool,
 		Executors:     live,
@@ -301,7 +309,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, collected p
 		Releases:      pool,
 		Registerer:    collected,
 		MaxVerdictAge: maxVerdictAge,
-		Recorder:      mgr.GetEventRecorder("gatehouse-gateway"),
+		Recorder:      recorders.named("gatehouse-gateway"),
 		Clock:         realClock,
 		Namespace:     p.config.Namespace,
 		Resync:        p.config.Resync,

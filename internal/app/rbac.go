@@ -15,7 +15,7 @@ package app
 //
 // Why a gateway's pods are not ready, and which namespaces a profile allows.
 // +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups="";events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 //
 // In Gatehouse's own namespace: credentials and trust that releases and Executors refer to, revisions, and the lease.
 // +kubebuilder:rbac:groups="",namespace=gatehouse-system,resources=secrets,verbs=get;list;watch

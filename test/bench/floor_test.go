@@ -195,12 +195,12 @@ func movesOf(tb testing.TB, gateway *v1alpha1.GatewayInstance, to revision.Revis
 
 func eventOn(tb testing.TB, gateway *v1alpha1.GatewayInstance, n int) write {
 	tb.Helper()
-	return write{verb: "POST", path: "/apis/events.k8s.io/v1/namespaces/" + gateway.Namespace + "/events", body: asJSON(tb, map[string]any{
-		"apiVersion": "events.k8s.io/v1", "kind": "Event",
-		"metadata":  map[string]any{"name": fmt.Sprintf("%s.floor-%d", gateway.Name, n), "namespace": gateway.Namespace},
-		"eventTime": metav1.NowMicro(), "type": "Normal", "reason": v1alpha1.ReasonReplicasAvailable, "action": "Reconcile",
-		"note": "1 of 1 replicas run " + gateway.Status.Revision.Name, "reportingController": "gatehouse-bench", "reportingInstance": "gatehouse-bench-0",
-		"regarding": map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "GatewayInstance", "namespace": gateway.Namespace, "name": gateway.Name, "uid": gateway.UID},
+	return write{verb: "POST", path: "/api/v1/namespaces/" + gateway.Namespace + "/events", body: asJSON(tb, map[string]any{
+		"apiVersion": "v1", "kind": "Event",
+		"metadata":       map[string]any{"name": fmt.Sprintf("%s.floor-%d", gateway.Name, n), "namespace": gateway.Namespace},
+		"firstTimestamp": metav1.Now(), "lastTimestamp": metav1.Now(), "count": 1, "type": "Normal", "reason": v1alpha1.ReasonReplicasAvailable,
+		"message": "1 of 1 replicas run " + gateway.Status.Revision.Name, "source": map[string]any{"component": "gatehouse-bench", "host": "gatehouse-bench-0"}, "reportingComponent": "gatehouse-bench", "reportingInstance": "gatehouse-bench-0",
+		"involvedObject": map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "GatewayInstance", "namespace": gateway.Namespace, "name": gateway.Name, "uid": gateway.UID},
 	})}
 }
 
