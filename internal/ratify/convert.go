@@ -154,6 +154,7 @@ func (c *converter) convert() {
 		return
 	}
 	meta.Namespace = c.from.Metadata.Namespace
+	c.warn("kind", "it judges what the gateways of its namespace are given, after the cluster's Executors have let a release move: have an Executor for its scopes, too")
 	made := &v1alpha1.NamespacedExecutor{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kindNamespacedExecutor},
 		ObjectMeta: meta, Spec: v1alpha1.NamespacedExecutorSpec{VerificationSpec: c.spec.VerificationSpec},

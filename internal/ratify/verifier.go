@@ -68,7 +68,12 @@ func (c *converter) notation(field, name string, raw json.RawMessage) *v1alpha1.
 		made.TrustedIdentities = []v1alpha1.TrustedIdentity{"*"}
 	}
 	for i, store := range parameters.Certificates {
-		made.TrustStores = append(made.TrustStores, c.trustStore(fmt.Sprintf("%s.certificates[%d]", field, i), name, store))
+		at := fmt.Sprintf("%s.certificates[%d]", field, i)
+		converted := c.trustStore(at, name, store)
+		if slices.ContainsFunc(made.TrustStores, func(s v1alpha1.TrustStore) bool { return s.Name == converted.Name }) {
+			c.fail(at+".type", "is %s a second time, which Ratify does not take either; put all certificates of a type into one store", converted.Name)
+		}
+		made.TrustStores = append(made.TrustStores, converted)
 	}
 	if len(made.TrustStores) == 0 {
 		c.fail(field+".certificates", "is empty; nobody would be trusted")
@@ -96,11 +101,9 @@ func (c *converter) trustStore(field, verifier string, from map[string]json.RawM
 			made.Certificates = append(made.Certificates, v1alpha1.PEMSource{Material: v1alpha1.Material{Inline: strings.TrimSpace(text) + "\n"}})
 		default:
 			// What is in a file or a vault is not in the manifest: a Secret has to bring it.
-			secret := label(c.from.Metadata.Name + "-" + verifier + "-" + kind)
-			c.warn(field+"."+provider, "the certificates are not in the manifest; put them, in PEM, under the key %s of the Secret %s/%s. Until then nothing passes", provider+".pem", c.namespace(), secret)
-			made.Certificates = append(made.Certificates, v1alpha1.PEMSource{Material: v1alpha1.Material{
-				SecretRef: &v1alpha1.KeyReference{Name: secret, Key: label(provider) + ".pem"},
-			}})
+			named := v1alpha1.KeyReference{Name: label(c.from.Metadata.Name + "-" + verifier + "-" + kind), Key: label(provider) + ".pem"}
+			c.warn(field+"."+provider, "the certificates are not in the manifest; put them, in PEM, under the key %s of the Secret %s/%s. Until then nothing passes", named.Key, c.namespace(), named.Name)
+			made.Certificates = append(made.Certificates, v1alpha1.PEMSource{Material: v1alpha1.Material{SecretRef: &named}})
 		}
 	}
 	if len(made.Certificates) == 0 {
