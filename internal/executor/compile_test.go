@@ -76,7 +76,7 @@ func TestWhatIsMissingIsAProblemAndNoFaultOfTheSpec(t *testing.T) {
 			`verifier builders: key k2: Secret ns/keys has nothing under the key "b"; put it there, or correct the reference`,
 		}},
 		{"a key that is none", func(m Material) { m[Ref{Secret, "keys"}].Data["a"] = []byte("hunter2") }, []string{
-			`verifier builders: key k1: Secret ns/keys, key "a" is not PEM; give a public key that begins with -----BEGIN PUBLIC KEY-----`,
+			`verifier builders: key k1: Secret ns/keys, key "a": it is not PEM; give a public key that begins with -----BEGIN PUBLIC KEY-----`,
 		}},
 		{"certificates in a ConfigMap", func(m Material) { delete(m, Ref{ConfigMap, "ca"}) }, []string{
 			"verifier release: trustStores[corp].certificates[1]: ConfigMap ns/ca not found; create it, or remove the reference",
@@ -127,7 +127,7 @@ func TestFaultsOfASpec(t *testing.T) {
 		{"a scope", func(s *v1alpha1.ExecutorSpec) { s.Scopes = append(s.Scopes, "a.test") }, `scopes[1]: scope "a.test"`},
 		{"an inline key", func(s *v1alpha1.ExecutorSpec) {
 			s.Verifiers[0].Cosign.Keys[0].Material = v1alpha1.Material{Inline: "-----BEGIN nothing"}
-		}, "verifier builders: key k1: is not PEM"},
+		}, "verifier builders: key k1: inline: it is not PEM"},
 		{"an inline certificate", func(s *v1alpha1.ExecutorSpec) {
 			s.Verifiers[1].Notation.TrustStores[0].Certificates[0].Material = v1alpha1.Material{Inline: "-----BEGIN nothing"}
 		}, "verifier release: trustStores[corp].certificates[0]: inline: "},
@@ -135,6 +135,11 @@ func TestFaultsOfASpec(t *testing.T) {
 			s.Verifiers[1].Notation.TrustedIdentities = []v1alpha1.TrustedIdentity{"x509.subject: CN=release"}
 		}, "verifier release: trustedIdentities[0]"},
 		{"a regular expression", func(s *v1alpha1.ExecutorSpec) {
+			s.Verifiers[0].Cosign.Identities = []v1alpha1.CosignIdentity{{Issuer: "https://a.test", SubjectRegExp: "("}}
+			s.Verifiers[0].Cosign.TransparencyLog = v1alpha1.Required
+			s.Verifiers[0].Cosign.TrustRoot = &v1alpha1.Material{SecretRef: &v1alpha1.KeyReference{Name: "nowhere", Key: "a"}}
+		}, "verifier builders: identity 1"},
+		{"a regular expression beside a trust root", func(s *v1alpha1.ExecutorSpec) {
 			s.Verifiers[0].Cosign.Identities = []v1alpha1.CosignIdentity{{Issuer: "https://a.test", SubjectRegExp: "("}}
 			s.Verifiers[0].Cosign.TransparencyLog = v1alpha1.Required
 			s.Verifiers[0].Cosign.TrustRoot = &v1alpha1.Material{Inline: trustRoot(t)}
@@ -156,8 +161,15 @@ func TestFaultsOfASpec(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			spec := specOf()
 			test.change(spec)
-			if _, err := Compile("e", spec, materialOf(t), "ns", tools()); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q", err, test.want)
+			for with, material := range map[string]Material{"what it names": materialOf(t), "nothing that it names": nil} {
+				_, err := Compile("e", spec, material, "ns", tools())
+				var faulty *SpecError
+				if errors.As(err, &faulty) && len(faulty.Faults) == 1 {
+					err = faulty.Faults[0]
+				}
+				if err == nil || !strings.HasPrefix(err.Error(), test.want) {
+					t.Errorf("with %s: got %v, want %q", with, err, test.want)
+				}
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestTrustIsWithdrawnAtOnce(t *testing.T) {
 		do   func()
 		says string
 	}{
-		{"malformed", func() { edit(b, first, func(s *corev1.Secret) { s.Data["a"] = []byte("garbage") }) }, `key k1: Secret ` + b.namespace + `/first, key "a" is not PEM`},
+		{"malformed", func() { edit(b, first, func(s *corev1.Secret) { s.Data["a"] = []byte("garbage") }) }, `key k1: Secret ` + b.namespace + `/first, key "a": it is not PEM`},
 		{"emptied", func() { edit(b, first, func(s *corev1.Secret) { s.Data = map[string][]byte{} }) }, `has nothing under the key "a"`},
 		{"deleted", func() { b.delete(first) }, "Secret " + b.namespace + "/first not found"},
 	} {

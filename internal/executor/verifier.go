@@ -19,11 +19,11 @@ func (c *compiler) verifier(v *v1alpha1.Verifier) verify.Verifier {
 	field := "verifier " + v.Name
 	var compiled verify.Verifier
 	var err error
-	switch problems := len(c.problems); {
+	switch {
 	case v.Notation != nil:
-		compiled, err = c.notation(field, v.Name, v.Notation, problems)
+		compiled, err = c.notation(field, v.Name, v.Notation)
 	case v.Cosign != nil:
-		compiled, err = c.cosign(field, v.Name, v.Cosign, problems)
+		compiled, err = c.cosign(field, v.Name, v.Cosign)
 	default:
 		err = errors.New("give it exactly one kind: notation or cosign")
 	}
@@ -35,7 +35,8 @@ func (c *compiler) verifier(v *v1alpha1.Verifier) verify.Verifier {
 }
 
 // notation compiles a verifier of Notary Project signatures with the certificates that are to be had.
-func (c *compiler) notation(field, name string, n *v1alpha1.NotationVerifier, problems int) (verify.Verifier, error) {
+func (c *compiler) notation(field, name string, n *v1alpha1.NotationVerifier) (verify.Verifier, error) {
+	faults, problems := len(c.faults), len(c.problems)
 	config := notation.Config{
 		Name:       name,
 		Level:      notation.Level(n.Level),
@@ -46,6 +47,9 @@ func (c *compiler) notation(field, name string, n *v1alpha1.NotationVerifier, pr
 	}
 	for _, identity := range n.TrustedIdentities {
 		config.TrustedIdentities = append(config.TrustedIdentities, string(identity))
+	}
+	if err := notation.CheckIdentities(config.TrustedIdentities); err != nil {
+		return nil, err // also if there are no certificates
 	}
 	vouched := false
 	for i := range n.TrustStores {
@@ -63,6 +67,9 @@ func (c *compiler) notation(field, name string, n *v1alpha1.NotationVerifier, pr
 			vouched = vouched || store.Type != notation.TSA
 		}
 	}
+	if len(c.faults) > faults {
+		return nil, nil // as in cosign
+	}
 	if !vouched && len(c.problems) > problems {
 		return c.withdrawn(name, verify.Notation, problems), nil
 	}
@@ -70,18 +77,17 @@ func (c *compiler) notation(field, name string, n *v1alpha1.NotationVerifier, pr
 }
 
 // cosign compiles a verifier of Sigstore signatures with the keys that are to be had and read as such.
-func (c *compiler) cosign(field, name string, s *v1alpha1.CosignVerifier, problems int) (verify.Verifier, error) {
+func (c *compiler) cosign(field, name string, s *v1alpha1.CosignVerifier) (verify.Verifier, error) {
+	faults, problems := len(c.faults), len(c.problems)
 	config := cosign.Config{
 		Name:            name,
 		TransparencyLog: cmp.Or(cosign.Requirement(s.TransparencyLog), cosign.Required),
 		Timestamps:      cmp.Or(cosign.Requirement(s.Timestamps), cosign.Ignored),
 	}
-	origins := map[string]*v1alpha1.Material{} // of what is named, by the field of a cosign.ConfigError
 	for i := range s.Keys {
 		key := &s.Keys[i]
-		if found := c.source(field+": key "+key.Name, &key.Material, nil); found != nil {
+		if found := c.source(field+": key "+key.Name, &key.Material, cosign.CheckKey); found != nil {
 			config.Keys = append(config.Keys, cosign.Key{Name: key.Name, PEM: found})
-			origins["key "+key.Name] = &key.Material
 		}
 	}
 	for _, i := range s.Identities {
@@ -90,35 +96,19 @@ func (c *compiler) cosign(field, name string, s *v1alpha1.CosignVerifier, proble
 		})
 	}
 	if s.TrustRoot != nil {
-		config.TrustRoot = c.source(field+": trustRoot", s.TrustRoot, nil)
-		origins["trustRoot"] = s.TrustRoot
+		config.TrustRoot = c.source(field+": trustRoot", s.TrustRoot, config.CheckTrustRoot)
 	}
-	for {
-		lost := len(c.problems) > problems
-		if lost && (s.TrustRoot != nil && config.TrustRoot == nil || len(config.Keys) == 0 && len(config.Identities) == 0) {
-			return c.withdrawn(name, verify.Cosign, problems), nil
-		}
-		compiled, err := cosign.New(config)
-		if err == nil {
-			return compiled, nil
-		}
-		// What is malformed in a Secret or a ConfigMap does not make the spec so: it is left out.
-		var malformed *cosign.ConfigError
-		if !errors.As(err, &malformed) {
-			return nil, err
-		}
-		origin := origins[malformed.Field]
-		if origin == nil || origin.Inline != "" {
-			return nil, err
-		}
-		delete(origins, malformed.Field)
-		c.problem(fmt.Errorf("%s: %s: %s %s", field, malformed.Field, c.origin(origin), malformed.Problem))
-		if malformed.Field == "trustRoot" {
-			config.TrustRoot = nil
-			continue
-		}
-		config.Keys = slices.DeleteFunc(config.Keys, func(key cosign.Key) bool { return "key "+key.Name == malformed.Field })
+	if err := cosign.CheckIdentities(config.Identities); err != nil {
+		return nil, err // also if there is nobody to vouch for them
 	}
+	if len(c.faults) > faults {
+		return nil, nil // what is left of it would have others, which are none
+	}
+	lost := len(c.problems) > problems
+	if lost && (s.TrustRoot != nil && config.TrustRoot == nil || len(config.Keys) == 0 && len(config.Identities) == 0) {
+		return c.withdrawn(name, verify.Cosign, problems), nil
+	}
+	return cosign.New(config)
 }
 
 // withdrawn is a verifier whose keys or authorities are gone, all that it could do without: it accepts nobody.

@@ -1,6 +1,7 @@
 package cosign
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -100,17 +101,12 @@ func New(config Config) (*Verifier, error) {
 		}
 		v.keys = append(v.keys, key)
 	}
-	for i, given := range config.Identities {
-		compiled, fault := compileIdentity(given)
-		if fault != nil {
-			field := fmt.Sprintf("identity %d", i+1)
-			if fault.Field != "" {
-				field += ": " + fault.Field
-			}
-			return nil, &ConfigError{field, fault.Problem}
-		}
-		v.identities = append(v.identities, compiled)
-		v.listed = append(v.listed, sigstore.WithCertificateIdentity(compiled))
+	var err error
+	if v.identities, err = compileIdentities(config.Identities); err != nil {
+		return nil, err
+	}
+	for _, identity := range v.identities {
+		v.listed = append(v.listed, sigstore.WithCertificateIdentity(identity))
 	}
 	if len(v.identities) > 0 {
 		keyless, err := sigstore.NewVerifier(v.material, v.keylessOptions()...)
@@ -120,6 +116,37 @@ func New(config Config) (*Verifier, error) {
 		v.keyless = keyless
 	}
 	return v, nil
+}
+
+// CheckKey, CheckIdentities and CheckTrustRoot say what New would refuse of a part of a configuration, whatever else of it
+// there is.
+
+// CheckKey is about the PEM of a public key.
+func CheckKey(content []byte) error {
+	public, err := parseKey(content)
+	if err == nil {
+		err = usable(public)
+	}
+	if err != nil {
+		return fmt.Errorf("it %w", err)
+	}
+	return nil
+}
+
+// CheckIdentities is about who may have signed keyless.
+func CheckIdentities(given []Identity) error {
+	_, err := compileIdentities(given)
+	return err
+}
+
+// CheckTrustRoot is about a trusted_root.json for the rest of the configuration.
+func (c Config) CheckTrustRoot(content []byte) error {
+	c.TrustRoot = content
+	var malformed *ConfigError
+	if _, err := parseTrustRoot(c); errors.As(err, &malformed) {
+		return errors.New(malformed.Problem)
+	}
+	return nil
 }
 
 // check refuses what contradicts itself.

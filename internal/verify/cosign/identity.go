@@ -11,6 +11,23 @@ import (
 // maxPattern bounds each text of an identity, in bytes.
 const maxPattern = 1024
 
+// compileIdentities tells by its number the first identity that is at fault.
+func compileIdentities(given []Identity) ([]sigstore.CertificateIdentity, error) {
+	var all []sigstore.CertificateIdentity
+	for i, identity := range given {
+		compiled, fault := compileIdentity(identity)
+		if fault != nil {
+			field := fmt.Sprintf("identity %d", i+1)
+			if fault.Field != "" {
+				field += ": " + fault.Field
+			}
+			return nil, &ConfigError{field, fault.Problem}
+		}
+		all = append(all, compiled)
+	}
+	return all, nil
+}
+
 // compileIdentity turns an identity into the criteria of sigstore-go.
 func compileIdentity(given Identity) (sigstore.CertificateIdentity, *ConfigError) {
 	var none sigstore.CertificateIdentity

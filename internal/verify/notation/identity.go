@@ -81,6 +81,12 @@ func (i identity) matches(subject pkix.Name) bool {
 	return true
 }
 
+// CheckIdentities says what New would refuse of trusted identities, whatever certificates there are.
+func CheckIdentities(written []string) error {
+	_, err := parseIdentities(written)
+	return err
+}
+
 func parseIdentities(written []string) ([]identity, error) {
 	if len(written) == 0 {
 		return nil, errors.New("trustedIdentities: there is none, so nobody's signature would count: add an x509.subject, or * for every signer that the trust stores vouch for")
