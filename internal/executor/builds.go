@@ -114,15 +114,15 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 	case present.compiled != nil && present.whole:
 		one.good = &good{e.Generation, *e.Spec.DeepCopy()}
 		a.whole = true
-		a.serve(present, e.Generation, &e.Spec)
+		a.serve(present, e.Generation)
 	case present.compiled != nil && one.good != nil && one.good.generation == e.Generation:
 		// It was whole once. What it has lost since is trusted no longer, the rest is.
-		a.serve(present, e.Generation, &e.Spec)
+		a.serve(present, e.Generation)
 	case one.good != nil && one.good.generation != e.Generation:
 		last := r.build(ctx, e, one, &one.good.spec, used)
 		maps.Copy(known, last.known)
 		if last.compiled != nil {
-			a.serve(last, one.good.generation, &one.good.spec)
+			a.standIn(last, one.good)
 		}
 	}
 	if a.fault != nil {
@@ -154,9 +154,22 @@ func jittered(wait time.Duration) time.Duration {
 	return wait - time.Duration(rand.Int64N(int64(wait)/10+1))
 }
 
-func (a *attempt) serve(b built, generation int64, spec *v1alpha1.ExecutorSpec) {
-	a.served.Compiled, a.served.Expires = b.compiled, b.expires
-	a.served.Generation, a.served.Mode, a.served.Tenancy = generation, spec.Mode, spec.Tenancy
+func (a *attempt) serve(b built, generation int64) {
+	a.served.Compiled, a.served.Expires, a.served.Generation = b.compiled, b.expires, generation
+}
+
+// standIn serves the last good spec in place of the present one, as far as nothing is looser by that than either says: what
+// only audits does not stand in for what is to enforce, and tenants get no leave that the present spec takes from them.
+func (a *attempt) standIn(b built, last *good) {
+	if last.spec.Mode == v1alpha1.ModeAudit && a.served.Mode != v1alpha1.ModeAudit {
+		return
+	}
+	a.serve(b, last.generation)
+	a.served.BuiltFor, _ = ParseScopes(last.spec.Scopes)
+	a.served.Mode = last.spec.Mode
+	if a.served.Tenancy == v1alpha1.TenancyDelegate {
+		a.served.Tenancy = last.spec.Tenancy
+	}
 }
 
 // built is what came of one spec.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,13 +122,17 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 				test.breaking(e)
 				e.Spec.Scopes = append(e.Spec.Scopes, "new.test/*")
 			})
-			first.says(e, fails(test.reason, "verifier builders: key k1", "generation 1 goes on serving"))
+			first.says(e, fails(test.reason, "verifier builders: key k1", "generation 1 goes on serving; images that it did not have in scope cannot be decided"))
 			if served := first.serves(client.ObjectKeyFromObject(e), generation(1)); served.Attempted != e.Generation {
 				t.Errorf("generation %d was last attempted, want %d", served.Attempted, e.Generation)
 			}
-			// Scopes are those of the spec, whether it is built or not.
-			if m := first.live.Match(ref(t, "new.test/app:1"), ""); m.State != Matched {
-				t.Errorf("a new scope: state %d", m.State)
+			// Scopes are those of the spec, whether it is built or not; and what served before was never to judge the new one.
+			if m := first.live.Match(ref(t, "new.test/app:1"), ""); m.State != Matched || m.Enforced[0].Compiled != nil ||
+				!strings.Contains(m.Enforced[0].Problem, "generation 1, which serves, does not have it in scope, and the present one is not compiled: verifier builders: key k1") {
+				t.Errorf("a new scope: state %d, %+v", m.State, m.Enforced[0])
+			}
+			if m := first.live.Match(ref(t, "a.test/app:1"), ""); m.State != Matched || m.Enforced[0].Compiled == nil {
+				t.Errorf("the old scope: state %d, %+v", m.State, m.Enforced[0])
 			}
 			second := b.start(setup{})
 			served := second.serves(client.ObjectKeyFromObject(e), generation(1))
@@ -154,6 +159,64 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 			b.stored(e, 3)
 			b.delete(e)
 			b.stored(e)
+		})
+	}
+}
+
+// While the present spec does not build, the one before serves no images more loosely than either says.
+func TestTheLastGoodSpecLoosensNothing(t *testing.T) {
+	const enforce, audit, add, delegate = v1alpha1.ModeEnforce, v1alpha1.ModeAudit, v1alpha1.TenancyAdd, v1alpha1.TenancyDelegate
+	for _, test := range []struct {
+		name             string
+		good, broken     v1alpha1.Mode
+		before, now      v1alpha1.Tenancy
+		serves           int64
+		mode             v1alpha1.Mode
+		tenancy          v1alpha1.Tenancy
+		state            State
+		enforced, builds int
+	}{
+		{"enforce, then enforce", enforce, enforce, add, add, 1, enforce, add, Matched, 1, 1},
+		{"enforce, then audit", enforce, audit, add, add, 1, enforce, add, Matched, 1, 1},
+		{"audit, then audit", audit, audit, add, add, 1, audit, add, Audited, 0, 0},
+		{"audit, then enforce", audit, enforce, add, add, 0, enforce, add, Matched, 1, 0},
+		{"delegate, then add", enforce, enforce, delegate, add, 1, enforce, add, Matched, 1, 1},
+		{"add, then delegate", enforce, enforce, add, delegate, 1, enforce, add, Matched, 1, 1},
+		{"delegate, then delegate", enforce, enforce, delegate, delegate, 1, enforce, delegate, Matched, 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t)
+			b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
+			spec := byKeys("a.test/*", "keys/a")
+			spec.Mode = test.good
+			e := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{GenerateName: "executor-"}, Spec: v1alpha1.ExecutorSpec{VerificationSpec: spec, Tenancy: test.before}}
+			b.create(e)
+			r := b.start(setup{})
+			r.serves(client.ObjectKeyFromObject(e), generation(1))
+			edit(b, e, func(e *v1alpha1.Executor) {
+				e.Spec.Mode, e.Spec.Tenancy = test.broken, test.now
+				e.Spec.Verifiers[0].Cosign.Keys[0].SecretRef.Name = "nowhere"
+			})
+			r.says(e, fails(v1alpha1.ReasonMaterialMissing, "nowhere"))
+			served := r.serves(client.ObjectKeyFromObject(e), func(s *Served) error {
+				if s.Attempted != e.Generation {
+					return fmt.Errorf("generation %d was attempted last", s.Attempted)
+				}
+				return nil
+			})
+			if served.Generation != test.serves || served.Mode != test.mode || served.Tenancy != test.tenancy {
+				t.Errorf("it serves generation %d, %s, %s", served.Generation, served.Mode, served.Tenancy)
+			}
+			m := r.live.Match(ref(t, "a.test/app:1"), "")
+			builds := 0
+			for _, s := range m.Enforced {
+				if s.Compiled != nil {
+					builds++
+				}
+			}
+			if m.State != test.state || len(m.Enforced) != test.enforced || builds != test.builds {
+				t.Errorf("state %d, %d enforce, %d by a build", m.State, len(m.Enforced), builds)
+			}
 		})
 	}
 }

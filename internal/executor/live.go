@@ -27,7 +27,11 @@ type Served struct {
 	UID types.UID
 	// Scopes are those of the present spec, whether it was built or not.
 	Scopes []Scope
-	// Mode and Tenancy are those of the spec whose build serves; without a build those of the present spec.
+	// BuiltFor are the scopes of the spec whose build serves, where that is not the present one: it says nothing of other
+	// images.
+	BuiltFor []Scope
+	// Mode and Tenancy are those of the spec whose build serves, or of the present one where that demands more; without a
+	// build they are the present spec's.
 	Mode    v1alpha1.Mode
 	Tenancy v1alpha1.Tenancy
 	// Generation is that of the spec whose build serves; zero without one.
@@ -132,8 +136,8 @@ func (l *Live) Names() []types.NamespacedName {
 
 // same reports whether a lookup could not tell one from the other.
 func same(a, b *Served) bool {
-	return a.UID == b.UID && slices.Equal(a.Scopes, b.Scopes) && a.Mode == b.Mode && a.Tenancy == b.Tenancy &&
-		a.Generation == b.Generation && a.Compiled == b.Compiled && a.Expires.Equal(b.Expires) && a.Problem == b.Problem
+	return a.UID == b.UID && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.BuiltFor, b.BuiltFor) &&
+		a.Mode == b.Mode && a.Tenancy == b.Tenancy && a.Generation == b.Generation && a.Compiled == b.Compiled && a.Expires.Equal(b.Expires) && a.Problem == b.Problem
 }
 
 func union(before, now *Served) []Scope {

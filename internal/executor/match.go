@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -88,7 +89,7 @@ func (l *Live) HasOwn(namespace string) State {
 
 // settled completes a match in which all who judge have been found, if ready says that they are all.
 func (l *Live) settled(m Match, ready bool) Match {
-	m.Enforced, m.Audited = l.unexpired(m.Enforced), l.unexpired(m.Audited)
+	m.Enforced, m.Audited = l.usable(m.Enforced, m.ref), l.usable(m.Audited, m.ref)
 	switch {
 	case !ready:
 		m.State = NotReady
@@ -140,17 +141,24 @@ func insisting(cluster []*Served) []*Served {
 	return kept
 }
 
-// unexpired takes the build from those whose trust could not be read for too long: the set itself may not have been told
-// yet.
-func (l *Live) unexpired(all []*Served) []*Served {
+// usable takes the build from those whose build may not judge an image: what it trusts could not be read for too long,
+// which the set itself may not have been told yet; or it is of an earlier spec, which did not have the image in scope.
+func (l *Live) usable(all []*Served, ref image.Reference) []*Served {
 	for i, s := range all {
-		if s.Compiled == nil || s.Expires.IsZero() || l.clock.Now().Before(s.Expires) {
+		why := ""
+		switch {
+		case s.Compiled == nil:
+		case !s.Expires.IsZero() && !l.clock.Now().Before(s.Expires):
+			why = "what it trusts could not be read for longer than maxStale"
+		case s.BuiltFor != nil && !slices.ContainsFunc(s.BuiltFor, func(scope Scope) bool { return scope.Covers(ref) }):
+			why = fmt.Sprintf("generation %d, which serves, does not have it in scope, and the present one is not compiled: %s", s.Generation, s.Problem)
+		}
+		if why == "" {
 			continue
 		}
-		expired := *s
-		expired.Compiled, expired.Generation = nil, 0
-		expired.Problem = "what it trusts could not be read for longer than maxStale"
-		all = append(append(all[:i:i], &expired), all[i+1:]...)
+		without := *s
+		without.Compiled, without.Generation, without.Problem = nil, 0, why
+		all = append(append(all[:i:i], &without), all[i+1:]...)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
@@ -42,7 +43,11 @@ func goesOn(e *executor, a attempt) string {
 	case a.served.Compiled == nil:
 		return "nothing serves: images in scope cannot be decided"
 	case a.served.Generation != e.Generation:
-		return fmt.Sprintf("generation %d goes on serving", a.served.Generation)
+		said := fmt.Sprintf("generation %d goes on serving", a.served.Generation)
+		if slices.ContainsFunc(a.served.Scopes, func(s Scope) bool { return !slices.Contains(a.served.BuiltFor, s) }) {
+			said += "; images that it did not have in scope cannot be decided"
+		}
+		return said
 	case a.whole:
 		return "what was read last goes on serving"
 	default:
