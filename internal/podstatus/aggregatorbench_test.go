@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,18 +21,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // leader is a process with the aggregator in it. Its board is the test's, and so are all reports.
@@ -56,46 +54,19 @@ type leadership struct {
 
 func (i *installation) lead(s leadership) *leader {
 	i.Helper()
-	if s.config == nil {
-		s.config = shared.Config
-	}
-	if s.resync == 0 {
-		s.resync = time.Hour
-	}
 	l := &leader{i: i, agent: "aggregator-under-test-" + rand.String(8), board: executor.NewBoard(), count: prometheus.NewRegistry()}
-	restConfig := rest.CopyConfig(s.config)
-	restConfig.UserAgent = l.agent
-	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Scheme:                        scheme(),
-		Logger:                        logr.Discard(),
-		Metrics:                       metricsserver.Options{BindAddress: "0"},
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true), CacheSyncTimeout: s.syncWithin},
-		LeaderElection:                s.elect,
-		LeaderElectionID:              "gatehouse",
-		LeaderElectionNamespace:       i.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		RetryPeriod:                   ptr.To(200 * time.Millisecond),
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Namespaces: map[string]cache.Config{i.namespace: {}}},
-		}},
+	mgr := inprocess.Manager(i, cmp.Or(s.config, shared.Config), l.agent, manager.Options{
+		Controller:     config.Controller{EnableWarmup: ptr.To(true), CacheSyncTimeout: s.syncWithin},
+		LeaderElection: s.elect, LeaderElectionNamespace: i.namespace,
+		Cache: inprocess.Only(i.namespace, &corev1.Pod{}),
 	})
-	i.must(err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(i.Context()))
-	i.must(indexScopes(ctx, mgr.GetFieldIndexer()))
-	i.must(SetupAggregator(ctx, mgr, AggregatorDependencies{
+	i.must(indexScopes(i.Context(), mgr.GetFieldIndexer()))
+	i.must(SetupAggregator(i.Context(), mgr, AggregatorDependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"), Clock: clock.RealClock{},
-		Board: l.board, Alone: s.alone, Namespace: i.namespace, Resync: s.resync, Workers: 4,
+		Board: l.board, Alone: s.alone, Namespace: i.namespace, Resync: cmp.Or(s.resync, time.Hour), Workers: 4,
 		Passes: outcome.NewMetrics(l.count),
 	}))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	l.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil && !strings.Contains(err.Error(), "leader election lost") {
-			i.Errorf("the manager ended: %v", err)
-		}
-	})
-	i.Cleanup(l.stop)
+	l.stop = inprocess.Run(i, mgr)
 	return l
 }
 
@@ -110,28 +81,16 @@ func indexScopes(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // passes are how many the leader has ended.
-func (l *leader) passes() (n float64) {
+func (l *leader) passes() float64 {
 	l.i.Helper()
-	families, err := l.count.Gather()
-	l.i.must(err)
-	for _, family := range families {
-		for _, series := range family.GetMetric() {
-			n += series.GetCounter().GetValue()
-		}
-	}
+	n, _ := inprocess.Sum(l.i, l.count, "gatehouse_reconcile_total")
 	return n
 }
 
 // writes are the leader's since a mark, without events and the lease.
 func (l *leader) writes(since cluster.Mark) []string {
 	l.i.Helper()
-	events, err := shared.Writes(l.i.Context(), since, cluster.ByUserAgent(l.agent), cluster.OfResource("gatehouse.dev", "executors"))
-	l.i.must(err)
-	var lines []string
-	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("%+v", e))
-	}
-	return lines
+	return inprocess.Lines(inprocess.Writes(l.i, shared, since, l.agent, cluster.OfResource("gatehouse.dev", "executors")))
 }
 
 // replica makes a pod of the installation, which is not Ready yet.
@@ -180,14 +139,7 @@ func (i *installation) executor(name string, scope v1alpha1.Scope) *v1alpha1.Exe
 			}}}},
 		}}},
 	}}}
-	i.must(i.client.Create(i.Context(), e))
-	i.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := client.IgnoreNotFound(i.client.Delete(ctx, e)); err != nil {
-			i.Error(err)
-		}
-	})
+	inprocess.Create(i, i.client, e)
 	return e
 }
 
@@ -319,9 +271,7 @@ type seen struct {
 
 func (i *installation) watch(e *v1alpha1.Executor) *seen {
 	i.Helper()
-	c, err := client.NewWithWatch(shared.Config, client.Options{Scheme: scheme()})
-	i.must(err)
-	w, err := c.Watch(i.Context(), &v1alpha1.ExecutorList{}, client.MatchingFields{"metadata.name": e.Name})
+	w, err := i.client.Watch(i.Context(), &v1alpha1.ExecutorList{}, client.MatchingFields{"metadata.name": e.Name})
 	i.must(err)
 	s := &seen{}
 	go func() {

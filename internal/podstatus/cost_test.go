@@ -23,6 +23,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // What one status costs does not depend on how many other Executors there are: neither what is read of the caches, nor
@@ -127,7 +128,7 @@ func stock(tb testing.TB, replicas, executors int) *stocked {
 	mapper.Add(v1alpha1.GroupVersion.WithKind("Executor"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExecutorPodStatus"), meta.RESTScopeNamespace)
 	config := &rest.Config{Host: server.URL}
-	made, err := cache.New(config, cache.Options{Scheme: scheme(), Mapper: mapper, HTTPClient: server.Client()})
+	made, err := cache.New(config, cache.Options{Scheme: inprocess.Scheme(), Mapper: mapper, HTTPClient: server.Client()})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -2,14 +2,11 @@ package podstatus
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,36 +14,28 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 // installation is a namespace of Gatehouse's with pods and processes in it.
 type installation struct {
 	*testing.T
-	client    client.Client
+	client    client.WithWatch
 	namespace string
 }
 
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
-	install(t)
-	c, err := client.New(shared.Config, client.Options{Scheme: scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &installation{T: t, client: c, namespace: shared.Namespace(t, "gatehouse")}
-	i.must(c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "default"}}))
+	i := &installation{T: t, client: inprocess.Client(t, shared.Config), namespace: shared.Namespace(t, "gatehouse")}
+	i.must(i.client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "default"}}))
 	return i
 }
 
@@ -93,44 +82,21 @@ type starting struct {
 // start runs a process in a pod, which waits to be told of its initial Executors.
 func (i *installation) start(pod *corev1.Pod, s starting) *process {
 	i.Helper()
-	if s.config == nil {
-		s.config = shared.Config
-	}
-	if s.resync == 0 {
-		s.resync = time.Hour
-	}
 	if s.clock == nil {
 		s.clock = clock.RealClock{}
 	}
 	p := &process{i: i, pod: pod, name: cmp.Or(s.name, "process-"+rand.String(8)), agent: "reporter-under-test-" + rand.String(8), board: executor.NewBoard(), live: executor.NewLive(s.clock)}
-	restConfig := rest.CopyConfig(s.config)
-	restConfig.UserAgent = p.agent
+	p.manager = inprocess.Manager(i, cmp.Or(s.config, shared.Config), p.agent, manager.Options{})
 	var err error
-	p.manager, err = ctrl.NewManager(restConfig, manager.Options{
-		Scheme:     scheme(),
-		Logger:     logr.Discard(),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	i.must(err)
 	p.reporter, err = NewReporter(p.manager, ReporterDependencies{
 		Replica: Replica{Namespace: i.namespace, Pod: pod.Name, UID: pod.UID, Process: p.name},
-		Board:   p.board, Live: p.live, Clock: s.clock, Resync: s.resync,
+		Board:   p.board, Live: p.live, Clock: s.clock, Resync: cmp.Or(s.resync, time.Hour),
 	})
 	i.must(err)
 	if s.before != nil {
 		s.before(p)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(i.Context()))
-	done := make(chan error, 1)
-	go func() { done <- p.manager.Start(ctx) }()
-	p.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			i.Errorf("the manager ended: %v", err)
-		}
-	})
-	i.Cleanup(p.stop)
+	p.stop = inprocess.Run(i, p.manager)
 	return p
 }
 
@@ -153,9 +119,7 @@ var ofReports = faultproxy.Of("gatehouse.dev", "executorpodstatuses")
 // writes are this process's writes of reports since a mark, those that failed included.
 func (p *process) writes(since cluster.Mark) []cluster.AuditEvent {
 	p.i.Helper()
-	events, err := shared.Writes(p.i.Context(), since, cluster.ByUserAgent(p.agent))
-	p.i.must(err)
-	return events
+	return inprocess.Writes(p.i, shared, since, p.agent)
 }
 
 func (p *process) wrote(since cluster.Mark, want int) {
@@ -173,9 +137,7 @@ func (p *process) wrote(since cluster.Mark, want int) {
 
 func (i *installation) mark() cluster.Mark {
 	i.Helper()
-	mark, err := shared.Mark(i.Context())
-	i.must(err)
-	return mark
+	return inprocess.Mark(i, shared)
 }
 
 // reportOn is a good report on an Executor.

@@ -2,11 +2,6 @@ package podstatus
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	cryptorand "crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -19,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/registry"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
+	"github.com/gatehouse-dev/gatehouse/test/signatures/cosign"
 )
 
 // unsteady answers for Secrets with one error after the other, once it is told to.
@@ -76,17 +72,9 @@ func (i *installation) compiling(pod *corev1.Pod) *compiling {
 }
 
 // value sums the series of a metric.
-func (c *compiling) value(name string) (sum float64) {
+func (c *compiling) value(name string) float64 {
 	c.i.Helper()
-	families, err := c.metrics.Gather()
-	c.i.must(err)
-	for _, family := range families {
-		for _, series := range family.GetMetric() {
-			if family.GetName() == name {
-				sum += series.GetCounter().GetValue()
-			}
-		}
-	}
+	sum, _ := inprocess.Sum(c.i, c.metrics, name)
 	return sum
 }
 
@@ -111,27 +99,10 @@ func (c *compiling) quiet() {
 // trusting makes an Executor that trusts a key in a Secret.
 func (i *installation) trusting() *v1alpha1.Executor {
 	i.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
+	key, err := cosign.NewKey(cosign.ECDSAP256)
 	i.must(err)
-	der, err := x509.MarshalPKIXPublicKey(private.Public())
-	i.must(err)
-	key := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
-	i.must(i.client.Create(i.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "keys"}, StringData: map[string]string{"a": key}}))
-	e := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: "executor-" + rand.String(8)}, Spec: v1alpha1.ExecutorSpec{VerificationSpec: v1alpha1.VerificationSpec{
-		Scopes: []v1alpha1.Scope{"a.test/*"},
-		Verifiers: []v1alpha1.Verifier{{Name: "builders", Cosign: &v1alpha1.CosignVerifier{TransparencyLog: v1alpha1.Ignored, Keys: []v1alpha1.CosignKey{{
-			Name: "k1", PEMSource: v1alpha1.PEMSource{Material: v1alpha1.Material{SecretRef: &v1alpha1.KeyReference{Name: "keys", Key: "a"}}},
-		}}}}},
-	}}}
-	i.must(i.client.Create(i.Context(), e))
-	i.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
-		if err := client.IgnoreNotFound(i.client.Delete(ctx, e)); err != nil {
-			i.Error(err)
-		}
-	})
-	return e
+	i.must(i.client.Create(i.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "keys"}, Data: map[string][]byte{"a": key.PublicPEM()}}))
+	return i.anExecutor()
 }
 
 // reports waits until what is stored on an Executor is as the check demands.
@@ -171,9 +142,7 @@ func TestErrorsThatAlternateCostNoWrites(t *testing.T) {
 		}
 		return nil
 	})
-	events, err := shared.Writes(t.Context(), since, cluster.ByUserAgent(c.agent), cluster.OfResource("gatehouse.dev", "executorpodstatuses"))
-	i.must(err)
-	if len(events) > 0 {
+	if events := inprocess.Writes(t, shared, since, c.agent, cluster.OfResource("gatehouse.dev", "executorpodstatuses")); len(events) > 0 {
 		t.Errorf("retries have cost %v", events)
 	}
 }
