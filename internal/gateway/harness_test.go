@@ -3,13 +3,11 @@ package gateway_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -21,17 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -43,41 +36,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/revision"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
+	"github.com/gatehouse-dev/gatehouse/test/inprocess"
 )
 
 var (
 	kubernetes *cluster.Cluster
-	scheme     = runtime.NewScheme()
 	serial     atomic.Int64
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-			if err := add(scheme); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
-			}
-		}
-		ctrl.SetLogger(logr.Discard())
-		ctx := context.Background()
-		started, err := cluster.Start(ctx, cluster.Options{Audit: true})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "cluster:", err)
-			return 1
-		}
-		defer func() {
-			if err := started.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, "cluster:", err)
-			}
-		}()
-		if err := started.Apply(ctx, "config/crd"); err != nil {
-			fmt.Fprintln(os.Stderr, "cluster:", err)
-			return 1
-		}
-		kubernetes = started
-		return m.Run()
-	}())
+	cluster.Main(m, cluster.Options{Audit: true}, &kubernetes, "config/crd")
 }
 
 // collected is how long the garbage collector may take: it learns of kinds that are new to it every 30 seconds.
@@ -129,11 +97,7 @@ func given(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
 // made makes a world without a manager.
 func made(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
 	t.Helper()
-	c, err := client.New(kubernetes.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{T: t, Client: c, tenant: kubernetes.Namespace(t, "tenant"), gatehouse: kubernetes.Namespace(t, "gatehouse")}
+	w := &world{T: t, Client: inprocess.Client(t, kubernetes.Config), tenant: kubernetes.Namespace(t, "tenant"), gatehouse: kubernetes.Namespace(t, "gatehouse")}
 	w.agent = "manager-of-" + w.tenant
 	name := fmt.Sprintf("r%d", serial.Add(1))
 	w.profile = &v1alpha1.GatewayProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -154,9 +118,9 @@ func made(t *testing.T, edits ...func(*v1alpha1.GatewayProfileSpec)) *world {
 	w.make(w.release)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		_ = c.DeleteAllOf(ctx, &v1alpha1.GatewayInstance{}, client.InNamespace(w.tenant))
-		_ = c.Delete(ctx, w.release)
-		_ = c.Delete(ctx, w.profile)
+		_ = w.DeleteAllOf(ctx, &v1alpha1.GatewayInstance{}, client.InNamespace(w.tenant))
+		_ = w.Delete(ctx, w.release)
+		_ = w.Delete(ctx, w.profile)
 	})
 	return w
 }
@@ -171,13 +135,8 @@ func (w *world) make(object client.Object) {
 // start runs a manager with the gateway controller until stop or the test's end.
 func (w *world) start() {
 	w.Helper()
-	cfg := rest.CopyConfig(kubernetes.Config)
-	cfg.UserAgent = w.agent
 	managed := labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy})
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:     scheme,
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+	mgr := inprocess.Manager(w, kubernetes.Config, w.agent, ctrl.Options{
 		NewClient: func(cfg *rest.Config, options client.Options) (client.Client, error) {
 			c, err := client.NewWithWatch(cfg, options)
 			if err != nil {
@@ -202,13 +161,9 @@ func (w *world) start() {
 			},
 		},
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(w.Context())
-	pool := w.executors(ctx, mgr)
+	pool := w.executors(mgr)
 	w.counted = prometheus.NewRegistry()
-	err = gateway.Setup(ctx, mgr, gateway.Dependencies{
+	err := gateway.Setup(w.Context(), mgr, gateway.Dependencies{
 		Hub: mgr, Local: mgr,
 		Executors:     w.live,
 		Witness:       w.witness,
@@ -224,24 +179,10 @@ func (w *world) start() {
 		Registerer:    w.counted,
 	})
 	if err != nil {
-		cancel()
 		w.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stopped := false
-	w.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			w.Errorf("manager: %v", err)
-		}
-	}
-	w.Cleanup(w.stop)
-	if !mgr.GetCache().WaitForCacheSync(ctx) {
+	w.stop = inprocess.Run(w, mgr)
+	if !mgr.GetCache().WaitForCacheSync(w.Context()) {
 		w.Fatal("the caches were not filled")
 	}
 }
@@ -249,19 +190,11 @@ func (w *world) start() {
 // verifications are the attempts of so far, of a metric, with an outcome.
 func (w *world) verifications(metric, outcome string) float64 {
 	w.Helper()
-	families, err := w.counted.Gather()
-	if err != nil {
-		w.Fatal(err)
+	sum, series := inprocess.Sum(w, w.counted, metric, "outcome", outcome)
+	if series == 0 {
+		w.Fatalf("%s is not counted by outcome %s", metric, outcome)
 	}
-	for _, family := range families {
-		for _, series := range family.GetMetric() {
-			if family.GetName() == metric && series.GetLabel()[0].GetValue() == outcome {
-				return series.GetCounter().GetValue()
-			}
-		}
-	}
-	w.Fatalf("%s is not counted by outcome %s", metric, outcome)
-	return 0
+	return sum
 }
 
 func (w *world) tenants() map[string]cache.Config {
@@ -273,7 +206,7 @@ func (w *world) tenants() map[string]cache.Config {
 }
 
 // executors adds to a manager what judges images, and returns what asks it.
-func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool {
+func (w *world) executors(mgr ctrl.Manager) *registry.Pool {
 	w.Helper()
 	registries := registry.New(registry.Options{Deadline: 4 * time.Second, Reach: registry.Reach{Loopback: true}})
 	options := registry.PoolOptions{BackoffBase: 100 * time.Millisecond, BackoffCap: 300 * time.Millisecond, BreakerOpen: 200 * time.Millisecond}
@@ -290,7 +223,7 @@ func (w *world) executors(ctx context.Context, mgr ctrl.Manager) *registry.Pool 
 		w.live.Expect(nil)
 		return pool
 	}
-	if err := executor.Setup(ctx, mgr, executor.Dependencies{
+	if err := executor.Setup(w.Context(), mgr, executor.Dependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
 		Clock: clock.RealClock{}, Live: w.live, Board: executor.NewBoard(), Tools: executor.Tools{Registry: registries, Clock: clock.RealClock{}},
 		Namespace: w.gatehouse, Resync: time.Hour, Workers: 2, Witness: w.witness,
@@ -460,21 +393,13 @@ func (w *world) deployment(g *v1alpha1.GatewayInstance) *appsv1.Deployment {
 
 func (w *world) mark() cluster.Mark {
 	w.Helper()
-	mark, err := kubernetes.Mark(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
-	return mark
+	return inprocess.Mark(w, kubernetes)
 }
 
 // writes are what the manager has sent since, less events.
 func (w *world) writes(since cluster.Mark) []cluster.AuditEvent {
 	w.Helper()
-	events, err := kubernetes.Writes(w.Context(), since, cluster.ByUserAgent(w.agent), cluster.Not(cluster.OfResource("events.k8s.io", "events")))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return events
+	return inprocess.Writes(w, kubernetes, since, w.agent, cluster.Not(cluster.OfResource("events.k8s.io", "events")))
 }
 
 func ownedObjects(g *v1alpha1.GatewayInstance) []client.Object {

@@ -32,22 +32,11 @@ import (
 
 var shared *cluster.Cluster
 
-func TestMain(m *testing.M) { cluster.Main(m, cluster.Options{APIServerOnly: true}, &shared) }
+func TestMain(m *testing.M) {
+	cluster.Main(m, cluster.Options{APIServerOnly: true}, &shared, "config/crd")
+}
 
 const patience = time.Minute
-
-var kindsOnce sync.Once
-
-// admin is a client of a cluster that has the kinds.
-func admin(t *testing.T) client.WithWatch {
-	t.Helper()
-	kindsOnce.Do(func() {
-		if err := shared.Apply(context.Background(), "config/crd"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return as(t, shared.Config)
-}
 
 func as(t *testing.T, config *rest.Config) client.WithWatch {
 	t.Helper()
@@ -98,7 +87,7 @@ type installation struct {
 
 func install(t *testing.T) installation {
 	t.Helper()
-	i := installation{client: admin(t), home: shared.Namespace(t, "gatehouse")}
+	i := installation{client: as(t, shared.Config), home: shared.Namespace(t, "gatehouse")}
 	create(t, shared.Client, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: i.home, Name: "default"}})
 	return i
 }
@@ -229,16 +218,16 @@ func TestTheExampleOfTheStatusPage(t *testing.T) {
 }
 
 // allow lets a user do some things in a namespace, or everywhere.
-func allow(t *testing.T, c client.Client, user, namespace string, rules ...rbacv1.PolicyRule) client.WithWatch {
+func allow(t *testing.T, user, namespace string, rules ...rbacv1.PolicyRule) client.WithWatch {
 	t.Helper()
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}
 	name := strings.ReplaceAll(user, ":", "-")
 	if namespace == "" {
-		create(t, c, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
-		create(t, c, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
+		create(t, shared.Client, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules})
+		create(t, shared.Client, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}})
 	} else {
-		create(t, c, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules})
-		create(t, c, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
+		create(t, shared.Client, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules})
+		create(t, shared.Client, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}})
 	}
 	return as(t, shared.User(user))
 }
@@ -249,9 +238,8 @@ func mayRead(resource string, names ...string) rbacv1.PolicyRule {
 
 func TestWhoMayReadExecutorsAloneIsToldTheirStatus(t *testing.T) {
 	i := install(t)
-	with := rbacAdmin(t)
 	i.production(t, "read-alone")
-	auditor := allow(t, with, "auditor", "", mayRead("executors"))
+	auditor := allow(t, "auditor", "", mayRead("executors"))
 	want := "note: pods and executorpodstatuses.gatehouse.dev of namespace " + i.home + " may not be read by you: told is what the status of each Executor says\n"
 	got := asked(t, auditor, Options{Question: Question{Names: []string{"read-alone"}, Home: i.home}, Output: Wide}, NotReady, want)
 	for _, part := range []string{"1/3", "1 (tried 2)", "key k1: Secret gatehouse-system/keys not found", "(1 not serving)"} {
@@ -273,17 +261,10 @@ func asked(t *testing.T, c client.WithWatch, o Options, answer Answer, err strin
 	return got
 }
 
-// rbacAdmin is a client that may make roles.
-func rbacAdmin(t *testing.T) client.Client {
-	t.Helper()
-	admin(t)
-	return shared.Client
-}
-
 func TestWhoMayReadOneExecutorMayAskForIt(t *testing.T) {
 	i := install(t)
 	i.executor(t, "one-of-many", served("a"))
-	guest := allow(t, rbacAdmin(t), "guest", "", mayRead("executors", "one-of-many"))
+	guest := allow(t, "guest", "", mayRead("executors", "one-of-many"))
 	asked(t, guest, Options{Question: Question{Names: []string{"one-of-many"}, Home: i.home}}, AllReady,
 		"note: pods of namespace "+i.home+" may not be read by you: told is what the status of each Executor says\n")
 	if got := ask(t, guest, Options{Question: Question{Home: i.home}}); got.answer != CannotTell || !strings.Contains(got.err, "error: executors.gatehouse.dev cannot be read: ") || !strings.Contains(got.err, "forbidden") {
@@ -298,7 +279,7 @@ func TestATenantAsksForItsOwn(t *testing.T) {
 		e := &v1alpha1.NamespacedExecutor{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "own"}, Spec: v1alpha1.NamespacedExecutorSpec{VerificationSpec: spec()}}
 		say(t, i.client, e, func() { e.Status = served("a") })
 	}
-	tenant := allow(t, rbacAdmin(t), "tenant", ns, mayRead("namespacedexecutors"))
+	tenant := allow(t, "tenant", ns, mayRead("namespacedexecutors"))
 	got := asked(t, tenant, Options{Question: Question{Namespace: ns, Home: i.home}}, AllReady,
 		"note: pods of namespace "+i.home+" may not be read by you: told is what the status of each Executor says\n")
 	if !strings.Contains(got.out, ns+"/own") || strings.Contains(got.out, other) {
