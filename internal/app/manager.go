@@ -18,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -180,8 +181,10 @@ func (p *process) once(ctx context.Context) error {
 		GracefulShutdownTimeout: new(20 * time.Second),
 		Controller:              ctrlconfig.Controller{SkipNameValidation: &again, EnableWarmup: &again},
 	}
+	var lock resourcelock.Interface
 	if config.LeaderElect {
-		lock, err := config.lock(p.rest)
+		var err error
+		lock, err = config.lock(p.rest)
 		if err != nil {
 			return err
 		}
@@ -204,7 +207,7 @@ func (p *process) once(ctx context.Context) error {
 	}
 	recorders := newRecorders(mgr.GetScheme(), core.Events(""))
 	defer recorders.stop()
-	if err := p.controllers(ctx, mgr, recorders, collected); err != nil {
+	if err := p.controllers(ctx, mgr, recorders, config.leads(mgr.GetAPIReader(), lock), collected); err != nil {
 		return err
 	}
 	p.current.Store(collected)
@@ -228,7 +231,7 @@ func (p *process) once(ctx context.Context) error {
 const maxVerdictAge = time.Hour
 
 // controllers adds every controller to the manager.
-func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, recorders *recorders, collected prometheus.Registerer) error {
+func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, recorders *recorders, leads func(context.Context) (bool, error), collected prometheus.Registerer) error {
 	realClock := clock.RealClock{}
 	registries := registry.New(registry.Options{Registerer: collected, Reach: p.config.reach(ctx, p.rest, p.log)})
 	pool := registry.NewPool(registries, registry.PoolOptions{Log: p.log.WithName("registry")})
@@ -274,6 +277,7 @@ func (p *process) controllers(ctx context.Context, mgr ctrl.Manager, recorders *
 		Recorder:    recorders.named("gatehouse-executor"),
 		Clock:       realClock,
 		Board:       board,
+		Leads:       leads,
 		Alone:       p.config.Pod == "",
 		Namespace:   p.config.Namespace,
 		Resync:      p.config.Resync,

@@ -2,16 +2,20 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const leaseName = "gatehouse-manager"
@@ -56,4 +60,19 @@ func (c *Config) lock(base *rest.Config) (resourcelock.Interface, error) {
 		return nil, fmt.Errorf("set up the lease: %w", err)
 	}
 	return lock, nil
+}
+
+// leads asks the API server who holds the lease; nil without an election. A process that was paused leads on for as long
+// as it tries to renew, beside the one that took over.
+func (c *Config) leads(reader client.Reader, lock resourcelock.Interface) func(context.Context) (bool, error) {
+	if lock == nil {
+		return nil
+	}
+	return func(ctx context.Context) (bool, error) {
+		lease := &coordinationv1.Lease{}
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: leaseName}, lease); err != nil {
+			return false, fmt.Errorf("see who holds Lease %s/%s: %w", c.Namespace, leaseName, err)
+		}
+		return ptr.Deref(lease.Spec.HolderIdentity, "") == lock.Identity(), nil
+	}
 }

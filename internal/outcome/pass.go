@@ -45,6 +45,9 @@ type Finisher struct {
 	FieldOwner string
 	// Resync is within what time every object is passed over again; each wait is shortened by up to a fifth at random.
 	Resync time.Duration
+	// Settled, if set, is told of every status that a pass comes to, before it is written, with the version that it was
+	// made from.
+	Settled func(Object)
 }
 
 // Pass is one pass over one object, from Begin to Finish.
@@ -173,6 +176,9 @@ func (p *Pass) Finish(ctx context.Context, err error, options ...Option) (reconc
 		*p.object.StatusGeneration() = p.object.GetGeneration()
 	}
 
+	if f.Settled != nil {
+		f.Settled(p.object)
+	}
 	wrote := p.changed()
 	transitions := p.transitions()
 	switch werr := p.write(ctx); {

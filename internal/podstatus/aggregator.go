@@ -20,11 +20,16 @@ import (
 type aggregator struct {
 	client   client.Client // reads Executors from the manager's cache
 	board    *executor.Board
-	crowd    *crowd // nil if this process is all there is
+	crowd    *crowd                              // nil if this process is all there is
+	leads    func(context.Context) (bool, error) // asks the API server; nil if nobody else can lead
 	finisher *outcome.Finisher
 	pace     *pace
+	left     *left
 	resync   time.Duration
 }
+
+// deposed is how soon a process that does not lead any more looks again whether it does. It ends soon.
+const deposed = time.Second
 
 // Reconcile makes the status of one Executor anew.
 func (a *aggregator) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -37,12 +42,23 @@ func (a *aggregator) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if s == nil {
 		a.pace.forget(request.NamespacedName)
+		a.left.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	version := s.object.GetResourceVersion()
 	if a.pace.behind(s.NamespacedName, version) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
+	if a.leads != nil && a.left.changed(s.object) {
+		// By a person, or by another replica that leads by now: two that do not see the same would go on for ever.
+		switch leads, err := a.leads(ctx); {
+		case err != nil:
+			return reconcile.Result{}, err
+		case !leads:
+			return reconcile.Result{RequeueAfter: deposed}, nil
+		}
+	}
+	before := digestOf(s.object)
 	v, err := a.verdict(ctx, s)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -56,8 +72,11 @@ func (a *aggregator) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	result, err := pass.Finish(ctx, trouble)
-	if s.object.GetResourceVersion() != version {
+	switch {
+	case s.object.GetResourceVersion() != version:
 		a.pace.wrote(s.NamespacedName, version)
+	case digestOf(s.object) != before: // it was to be written, and was not
+		a.left.forget(s.NamespacedName)
 	}
 	return result, err
 }

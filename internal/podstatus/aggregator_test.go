@@ -97,26 +97,6 @@ func TestAStatusFollowsTheReports(t *testing.T) {
 	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Message != "generation 3 serves, inputs rotated" {
 		t.Error(ready.Message)
 	}
-
-	// What is written into a status, by itself as by others, wakes it for nothing.
-	passes, since := l.passes(), time.Now()
-	eventually.Succeeds(t, within, func() error {
-		if n := l.passes(); n != passes {
-			passes, since = n, time.Now()
-		}
-		if time.Since(since) < 5*quiet {
-			return errors.New("not at rest")
-		}
-		return nil
-	})
-	e.Status.Error = "somebody else's words"
-	i.must(i.client.Status().Update(t.Context(), e))
-	eventually.Holds(t, 5*quiet, func() error {
-		if n := l.passes(); n != passes {
-			return fmt.Errorf("%v passes more", n-passes)
-		}
-		return nil
-	})
 }
 
 // Pods and reports come by two watches. A pod that is seen Ready before its report is, and a report that is seen to go
@@ -292,17 +272,6 @@ func TestWritesAreFew(t *testing.T) {
 	if writes := l.writes(mark); len(writes) > 0 {
 		t.Errorf("at rest:\n%s", strings.Join(writes, "\n"))
 	}
-}
-
-// What somebody else writes into a status is put right by the next resync at the latest.
-func TestAForeignEditIsHealed(t *testing.T) {
-	i := newInstallation(t)
-	e := i.anExecutor()
-	l := i.lead(leadership{resync: time.Second})
-	i.three(l, e)
-	e.Status = v1alpha1.ExecutorStatus{ObservedGeneration: 1, Succeeded: true, ByPod: []v1alpha1.ReplicaStatus{{ID: "made-up", Succeeded: true}}}
-	eventually.Succeeds(t, within, func() error { return i.client.Status().Update(t.Context(), e) })
-	i.becomes(e, counts("3 3 3 0 0"), isReady, pods("a+", "b+", "c+"))
 }
 
 // Whoever leads next knows all that happened while nobody did. Who does not lead looks at no report of others.

@@ -48,6 +48,7 @@ type leadership struct {
 	resync time.Duration // default: none that a test would see
 	alone  bool
 	elect  bool // take part in an election
+	leads  func(context.Context) (bool, error)
 	// syncWithin is how long sources may take to start.
 	syncWithin time.Duration
 }
@@ -63,7 +64,7 @@ func (i *installation) lead(s leadership) *leader {
 	i.must(indexScopes(i.Context(), mgr.GetFieldIndexer()))
 	i.must(SetupAggregator(i.Context(), mgr, AggregatorDependencies{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("gatehouse"), Clock: clock.RealClock{},
-		Board: l.board, Alone: s.alone, Namespace: i.namespace, Resync: cmp.Or(s.resync, time.Hour), Workers: 4,
+		Board: l.board, Leads: s.leads, Alone: s.alone, Namespace: i.namespace, Resync: cmp.Or(s.resync, time.Hour), Workers: 4,
 		Passes: outcome.NewMetrics(l.count),
 	}))
 	l.stop = inprocess.Run(i, mgr)
@@ -85,6 +86,22 @@ func (l *leader) passes() float64 {
 	l.i.Helper()
 	n, _ := inprocess.Sum(l.i, l.count, "gatehouse_reconcile_total")
 	return n
+}
+
+// rest waits until the leader has nothing to do, and returns how many passes it has ended by then.
+func (l *leader) rest() (passes float64) {
+	l.i.Helper()
+	since := time.Now()
+	eventually.Succeeds(l.i.T, within, func() error {
+		if n := l.passes(); n != passes {
+			passes, since = n, time.Now()
+		}
+		if rested := time.Since(since); rested < 10*quiet {
+			return fmt.Errorf("the last pass ended %s ago", rested)
+		}
+		return nil
+	})
+	return passes
 }
 
 // writes are the leader's since a mark, without events and the lease.

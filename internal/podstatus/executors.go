@@ -32,6 +32,17 @@ func subjects() []client.Object {
 	return []client.Object{&v1alpha1.Executor{}, &v1alpha1.NamespacedExecutor{}}
 }
 
+// statusOf is where the status of a subject stands.
+func statusOf(object client.Object) *v1alpha1.ExecutorStatus {
+	switch e := object.(type) {
+	case *v1alpha1.Executor:
+		return &e.Status
+	case *v1alpha1.NamespacedExecutor:
+		return &e.Status
+	}
+	panic(fmt.Sprintf("a %T is no Executor", object)) // subjects lists all kinds that are watched
+}
+
 // find reads a subject by name; it is nil if it is gone, or on its way.
 func find(ctx context.Context, reader client.Reader, name types.NamespacedName) (*subject, error) {
 	s := &subject{NamespacedName: name}
@@ -41,18 +52,18 @@ func find(ctx context.Context, reader client.Reader, name types.NamespacedName) 
 		if err := reader.Get(ctx, name, e); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
-		s.object, s.status, mode = e, &e.Status, e.Spec.Mode
+		s.object, mode = e, e.Spec.Mode
 	} else {
 		e := &v1alpha1.NamespacedExecutor{}
 		if err := reader.Get(ctx, name, e); err != nil {
 			return nil, client.IgnoreNotFound(err)
 		}
-		s.object, s.status, mode = e, &e.Status, e.Spec.Mode
+		s.object, mode = e, e.Spec.Mode
 	}
 	if !s.object.GetDeletionTimestamp().IsZero() {
 		return nil, nil
 	}
-	s.identity, s.generation = identityOf(name, s.object.GetUID()), s.object.GetGeneration()
+	s.identity, s.generation, s.status = identityOf(name, s.object.GetUID()), s.object.GetGeneration(), statusOf(s.object)
 	if mode == v1alpha1.ModeAudit {
 		s.remark = "; in mode Audit it reports, and satisfies nothing"
 	}

@@ -33,7 +33,7 @@ import (
 // aggregatorName is how the controller is called in metrics, events and logs.
 const aggregatorName = "podstatus"
 
-// AggregatorDependencies are what the aggregator works with. All are needed.
+// AggregatorDependencies are what the aggregator works with. All are needed but Leads.
 type AggregatorDependencies struct {
 	// Client reads from the manager's cache, which must hold the pods of Namespace.
 	Client client.Client
@@ -45,6 +45,8 @@ type AggregatorDependencies struct {
 	Clock clock.Clock
 	// Board is what this process serves: when it leads, what the others should trust.
 	Board *executor.Board
+	// Leads asks the API server whether this process leads; nil if there is no election.
+	Leads func(context.Context) (bool, error)
 	// Alone says that there are no replicas besides: this process's own report is the status.
 	Alone bool
 	// Namespace is Gatehouse's own, that of its pods and of their reports.
@@ -66,7 +68,9 @@ func SetupAggregator(ctx context.Context, mgr manager.Manager, d AggregatorDepen
 	a := &aggregator{
 		client: d.Client,
 		board:  d.Board,
+		leads:  d.Leads,
 		pace:   newPace(d.Clock),
+		left:   newLeft(),
 		resync: d.Resync,
 		finisher: &outcome.Finisher{
 			Client:     d.Client,
@@ -78,6 +82,7 @@ func SetupAggregator(ctx context.Context, mgr manager.Manager, d AggregatorDepen
 			Resync:     d.Resync,
 		},
 	}
+	a.finisher.Settled = func(object outcome.Object) { a.left.leave(object) }
 	logger := mgr.GetLogger().WithName(aggregatorName)
 	options := controller.Options{
 		MaxConcurrentReconciles: d.Workers,
@@ -93,7 +98,8 @@ func SetupAggregator(ctx context.Context, mgr manager.Manager, d AggregatorDepen
 			return logger.WithValues("executor", describe(request.NamespacedName))
 		})
 	for _, kind := range subjects() {
-		b = b.Watches(kind, a.subjectHandler(), builder.WithPredicates(wake.Asked))
+		b = b.Watches(kind, a.subjectHandler(), builder.WithPredicates(wake.Edited)).
+			Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(a.left.byOthers()))
 	}
 	if !d.Alone {
 		reports, err := newReportCache(ctx, mgr, d)

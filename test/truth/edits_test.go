@@ -3,6 +3,7 @@ package truth
 import (
 	"math"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,22 +94,34 @@ func (w *world) newcomer(t *testing.T) {
 	w.subjects = w.subjects[:len(w.subjects)-1]
 }
 
-// statusWritten writes every status, and then loses it, as a restore does. It comes back, and nothing else is done.
+// statusWritten writes what is not so into every status, and then loses it, as a restore does. Each time the leader sets
+// it right at once, in one write, and nothing else is done.
 func (w *world) statusWritten(t *testing.T) {
-	w.still(t)
 	compiled := w.compiles(t)
-	for _, s := range w.subjects {
-		for _, patch := range []client.Patch{
-			client.RawPatch(types.MergePatchType, []byte(`{"status":{"briefError":"somebody says so"}}`)),
-			client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/status","value":{}}]`)),
-		} {
+	for _, patch := range []client.Patch{
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"briefError":"somebody says so","byPod":[{"id":"made-up","succeeded":true}]}}`)),
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"succeeded":false}}`)),
+		client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/status","value":{}}]`)),
+	} {
+		w.still(t)
+		began := mark(t)
+		for _, s := range w.subjects {
 			if err := product.Client.Status().Patch(t.Context(), s.object(), patch); err != nil {
 				t.Fatal(err)
 			}
 		}
+		written, stalled := time.Now(), w.watcher.stopped()
+		w.right(t)
+		if took := time.Since(written); took-3*(w.watcher.stopped()-stalled) > mayLie {
+			t.Errorf("what somebody had written stood for %s, want at most %s", took, mayLie)
+		}
+		w.still(t)
+		for s, sent := range w.each(t, began) {
+			if sent.statuses != 1 || len(sent.reports) > 0 || sent.deletions > 0 {
+				t.Errorf("%s: %d writes of the status and %d of reports, want one write of the status that somebody had written", short(s.NamespacedName), sent.statuses, len(sent.reports)+sent.deletions)
+			}
+		}
 	}
-	w.right(t)
-	w.still(t)
 	for replica, now := range w.compiles(t) {
 		if now != compiled[replica] {
 			t.Errorf("%s has compiled %v times when nothing but a status was written", replica, now-compiled[replica])

@@ -50,7 +50,7 @@ func TestTheTruthAboutReplicas(t *testing.T) {
 	}{
 		{"an edit costs a write of each replica, and two or so of the leader", (*world).edits},
 		{"an Executor that is new costs two of each", (*world).newcomer},
-		{"a status that is written makes nobody compile", (*world).statusWritten},
+		{"a status that somebody writes is set right at once, and makes nobody compile", (*world).statusWritten},
 		{"at rest nothing is written, however often a replica tries", (*world).rests},
 		{"a replica cannot write of another", (*world).foreign},
 		{"a leader that dies leaves nothing wrong", (*world).leaders},
