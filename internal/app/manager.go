@@ -105,8 +105,8 @@ func Run(ctx context.Context, config Config, logs io.Writer) error {
 // withdrawal is how long a process that ends takes to delete its reports.
 const withdrawal = 5 * time.Second
 
-// withdraw deletes this replica's reports when the process has been told to end and no manager writes any more. One that
-// ends otherwise leaves them, for the process that comes after it in the pod.
+// withdraw deletes this replica's reports when the process has been told to end with its pod, and no manager writes any
+// more. One that ends otherwise leaves them, for the process that comes after it in the pod.
 func (p *process) withdraw(ctx context.Context) {
 	reporter := p.ready.reporter.Load()
 	if reporter == nil {
@@ -116,7 +116,7 @@ func (p *process) withdraw(ctx context.Context) {
 	defer cancel()
 	deleted, err := reporter.Withdraw(ctx)
 	if err != nil {
-		p.log.Error(err, "not every report of this replica was deleted; the leader does it when the pod is gone", "replica", p.config.Pod)
+		p.log.Error(err, "not every report of this replica was deleted; the next process in the pod writes them over, or the leader deletes them when the pod is gone", "replica", p.config.Pod)
 	}
 	p.log.Info("deleted the reports of what this replica served", "replica", p.config.Pod, "reports", deleted)
 }

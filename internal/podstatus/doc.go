@@ -12,10 +12,10 @@
 // replica serves, and which process of the pod says so.
 //
 // The Reporter runs on every replica, and is told by executor.Board what there is to say. It writes only if something
-// other than a time differs, conditional on what it read; it makes again what somebody deleted and sets back what somebody
-// edited; it deletes the reports on Executors that are gone, and all of its own when the process stops as it should. It
-// knows, and keeps in memory, only the reports of its own pod. A process is Ready once all its reports are published: the
-// report of a process before it, in the same pod, does not count as its own.
+// other than a time differs, conditional on what it read; it makes again what somebody deleted and sets back what
+// somebody edited; it deletes the reports on Executors that are gone, and all of its own when the pod ends as it
+// should. It knows, and keeps in memory, only the reports of its own pod. A process is Ready once all its reports are
+// published: the report of a process before it, in the same pod, does not count as its own.
 //
 // The status of an Executor is made from the reports anew each time, and from nothing else: the pods that serve, joined
 // with the reports that carry their UIDs. A pod that serves and has not reported keeps an Executor from being Ready.

@@ -531,6 +531,56 @@ func TestAReplicaThatEndsTakesItsReportsAway(t *testing.T) {
 	}
 }
 
+// A process that ends while its pod goes on, and is Ready for a moment yet, leaves what it has reported to the next one
+// in the pod: nothing is missed meanwhile. Once the pod ends or is not Ready, there is nothing to miss.
+func TestAProcessThatEndsInAPodThatGoesOnLeavesItsReports(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	l.says(e, serves(1, "x"))
+	says := executor.Report{Name: client.ObjectKeyFromObject(e), UID: e.UID, Attempted: 1, Serving: 1, Inputs: "x", Succeeded: true}
+	run := func(name string) *process {
+		p := i.start(i.replica(name), starting{})
+		p.attempted()
+		p.board.Put(says)
+		p.isPublished()
+		p.stores(says)
+		i.serve(true, p.pod)
+		return p
+	}
+	restarted, deleted := run("restarted"), run("deleted")
+	i.becomes(e, counts("2 2 2 0 0"), isReady)
+	history := i.watch(e)
+	withdraws := func(p *process, want int) {
+		t.Helper()
+		p.stop()
+		if n, err := p.reporter.Withdraw(t.Context()); err != nil || n != want {
+			t.Errorf("%s has deleted %d reports, want %d: %v", p.pod.Name, n, want, err)
+		}
+	}
+
+	withdraws(restarted, 0)
+	next := i.start(restarted.pod, starting{})
+	next.attempted()
+	next.board.Put(says)
+	next.isPublished()
+	next.stores(says)
+
+	hold := deleted.pod.DeepCopy()
+	hold.Finalizers = []string{"gatehouse.test/hold"}
+	i.must(i.client.Patch(t.Context(), hold, client.MergeFrom(deleted.pod)))
+	i.delete(hold)
+	withdraws(deleted, 1)
+	i.becomes(e, counts("1 1 1 0 1"), isReady)
+	released := hold.DeepCopy()
+	released.Finalizers = nil
+	i.must(i.client.Patch(t.Context(), released, client.MergeFrom(hold)))
+	history.alwaysReady(t)
+
+	i.serve(false, next.pod)
+	withdraws(next, 1)
+}
+
 // A replica that ends while the API server is away does not wait for it.
 func TestAReplicaThatEndsDoesNotWaitForTheAPIServer(t *testing.T) {
 	i := newInstallation(t)

@@ -108,6 +108,23 @@ func (r *Replicas) Kill(tb testing.TB, pod string) {
 	}
 }
 
+// Restart asks the process of a pod to end, as the kubelet does when its container is to run anew, and waits until another
+// runs in the same pod.
+func (r *Replicas) Restart(tb testing.TB, pod string) {
+	tb.Helper()
+	replica := r.Of(tb, pod)
+	before := replica.Restarts()
+	if err := replica.Signal(syscall.SIGTERM); err != nil {
+		tb.Fatal(err)
+	}
+	eventually.Succeeds(tb, patience, func() error {
+		if replica.Restarts() == before {
+			return fmt.Errorf("the process of pod %s has not been started again (%v)", pod, r.kubelet.Trouble())
+		}
+		return nil
+	})
+}
+
 // Lose is the end of the machine of a pod: its process is gone, and the pod says what it said last.
 func (r *Replicas) Lose(tb testing.TB, pod string) {
 	tb.Helper()

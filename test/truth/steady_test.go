@@ -39,6 +39,11 @@ func (w *world) steady(t *testing.T) {
 			w.replicas.Gone(t, pod)
 			w.replicas.Ready(t, base)
 		}},
+		{"restarted in its pod", func() {
+			pod := w.replicas.Ready(t, base)[0]
+			w.replicas.Restart(t, pod)
+			w.replicas.Ready(t, base)
+		}},
 		{"upgraded", func() { w.replicas.Upgrade(t); w.replicas.Ready(t, base) }},
 	} {
 		began := time.Now()
