@@ -128,6 +128,7 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 	if a.fault != nil {
 		a.served.Problem = a.fault.Error()
 	}
+	a.served.Away = present.away
 	one.known, one.compilations = known, used
 	refs := make(map[Ref]struct{}, len(known))
 	for ref := range known {
@@ -178,6 +179,7 @@ type built struct {
 	whole    bool      // nothing that it names is missing or malformed
 	fault    error     // why it is not whole, or what could not be read again
 	expires  time.Time // when what could not be read may no longer be trusted
+	away     bool      // nothing came of it because the API server did not answer, and for no other reason
 	known    map[Ref]known
 }
 
@@ -193,6 +195,7 @@ func (r *reconciler) build(ctx context.Context, e *executor, one *build, spec *v
 		if !k.failing.IsZero() {
 			until := k.failing.Add(maxStale(spec))
 			if !k.read || !now.Before(until) {
+				b.away = k.away && (b.away || len(unread) == 0)
 				unread = append(unread, k.failure)
 				continue
 			}

@@ -46,6 +46,8 @@ type Known struct {
 	Knowledge Knowledge
 	// Message says of the image by whom it is vouched for, or why not.
 	Message string
+	// Err is what an attempt that has come to no verdict ended with, if it is Troubled.
+	Err error
 	// Wake is when to look again; zero is never, because the owner is woken.
 	Wake time.Time
 }
@@ -78,7 +80,7 @@ func (i Inquiries) Look(ctx context.Context, match Match, subject image.Pinned, 
 			known.Wake = answer.ValueAt.Add(i.MaxAge)
 		}
 	case answer.Err != nil:
-		known.Knowledge, known.Message = Troubled, subject.String()+": "+answer.Err.Error()
+		known.Knowledge, known.Err, known.Message = Troubled, answer.Err, subject.String()+": "+answer.Err.Error()
 	default:
 		known.Message = "looking for the signatures of " + subject.String()
 	}

@@ -44,6 +44,8 @@ type Served struct {
 	Expires time.Time
 	// Problem is why there is no build, or why it is not the one of the present spec.
 	Problem string
+	// Away says that there is no build of the present spec only because the API server did not answer.
+	Away bool
 }
 
 // String is the Executor's kind and name, for messages.
@@ -137,7 +139,8 @@ func (l *Live) Names() []types.NamespacedName {
 // same reports whether a lookup could not tell one from the other.
 func same(a, b *Served) bool {
 	return a.UID == b.UID && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.BuiltFor, b.BuiltFor) &&
-		a.Mode == b.Mode && a.Tenancy == b.Tenancy && a.Generation == b.Generation && a.Compiled == b.Compiled && a.Expires.Equal(b.Expires) && a.Problem == b.Problem
+		a.Mode == b.Mode && a.Tenancy == b.Tenancy && a.Generation == b.Generation && a.Compiled == b.Compiled &&
+		a.Expires.Equal(b.Expires) && a.Problem == b.Problem && a.Away == b.Away
 }
 
 func union(before, now *Served) []Scope {

@@ -145,11 +145,11 @@ func insisting(cluster []*Served) []*Served {
 // which the set itself may not have been told yet; or it is of an earlier spec, which did not have the image in scope.
 func (l *Live) usable(all []*Served, ref image.Reference) []*Served {
 	for i, s := range all {
-		why := ""
+		why, away := "", s.Away
 		switch {
 		case s.Compiled == nil:
 		case !s.Expires.IsZero() && !l.clock.Now().Before(s.Expires):
-			why = "what it trusts could not be read for longer than maxStale"
+			why, away = "what it trusts could not be read for longer than maxStale", true // which the set itself may yet tell
 		case s.BuiltFor != nil && !slices.ContainsFunc(s.BuiltFor, func(scope Scope) bool { return scope.Covers(ref) }):
 			why = fmt.Sprintf("generation %d, which serves, does not have it in scope, and the present one is not compiled: %s", s.Generation, s.Problem)
 		}
@@ -157,7 +157,7 @@ func (l *Live) usable(all []*Served, ref image.Reference) []*Served {
 			continue
 		}
 		without := *s
-		without.Compiled, without.Generation, without.Problem = nil, 0, why
+		without.Compiled, without.Generation, without.Problem, without.Away = nil, 0, why, away
 		all = append(append(all[:i:i], &without), all[i+1:]...)
 	}
 	return all

@@ -31,6 +31,8 @@ type known struct {
 	failing time.Time
 	// failure is why, in words that are the same for the same trouble.
 	failure string
+	// away says that the API server did not answer, rather than refuse.
+	away bool
 }
 
 // reader reads Secrets and ConfigMaps from the API server itself: what a cache holds may be out of date without saying
@@ -77,9 +79,9 @@ func (r *reader) one(ctx context.Context, namespace string, ref Ref, keys []stri
 	case apierrors.IsNotFound(err):
 		return known{read: true}
 	case apierrors.IsForbidden(err):
-		before.failure = fmt.Sprintf("%s %s/%s may not be read; let Gatehouse's ServiceAccount get it there, by a Role and a RoleBinding", ref.Kind, namespace, ref.Name)
+		before.away, before.failure = false, fmt.Sprintf("%s %s/%s may not be read; let Gatehouse's ServiceAccount get it there, by a Role and a RoleBinding", ref.Kind, namespace, ref.Name)
 	default:
-		before.failure = fmt.Sprintf("%s %s/%s cannot be read from the API server", ref.Kind, namespace, ref.Name)
+		before.away, before.failure = true, fmt.Sprintf("%s %s/%s cannot be read from the API server", ref.Kind, namespace, ref.Name)
 	}
 	if before.failing.IsZero() {
 		before.failing = r.clock.Now()

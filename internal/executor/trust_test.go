@@ -109,6 +109,11 @@ func TestUnreadableTrustIsKeptForMaxStale(t *testing.T) {
 	r.serves(name, unbuilt("cannot be read"))
 	late := b.executor(byKeys("b.test/*", "keys/a"))
 	r.serves(client.ObjectKeyFromObject(late), unbuilt("cannot be read"))
+	for _, e := range []*v1alpha1.Executor{e, late} {
+		if !r.live.Served(client.ObjectKeyFromObject(e)).Away {
+			t.Errorf("%s is taken to be at fault", e.Name)
+		}
+	}
 
 	away.Store(false)
 	for _, e := range []*v1alpha1.Executor{e, late} {
@@ -131,6 +136,9 @@ func TestATenantLetsGatehouseReadASecret(t *testing.T) {
 	name := client.ObjectKeyFromObject(e)
 	r.serves(name, unbuilt("Secret "+b.tenant+"/keys may not be read; let Gatehouse's ServiceAccount get it there"))
 	r.says(e, fails(v1alpha1.ReasonUnreadable, "may not be read"))
+	if r.live.Served(name).Away {
+		t.Error("the API server is said to be away")
+	}
 	if m := r.live.Match(ref(t, "a.test/app:1"), b.tenant); m.State != Matched {
 		t.Errorf("state %d, want matched", m.State)
 	}

@@ -107,7 +107,8 @@ func phaseOf(seen sight, settled bool, wrong error) v1alpha1.GatewayPhase {
 		return v1alpha1.GatewayProvisioning
 	case seen.image == "":
 		return v1alpha1.GatewayFailed
-	case described.Reason == v1alpha1.ReasonReleaseNotFound, described.Reason == v1alpha1.ReasonRevisionNotFound, described.Reason == v1alpha1.ReasonVerificationFailed:
+	case described.Reason == v1alpha1.ReasonReleaseNotFound, described.Reason == v1alpha1.ReasonRevisionNotFound,
+		described.Reason == v1alpha1.ReasonVerificationFailed, described.Reason == v1alpha1.ReasonCannotVerify:
 		if settled {
 			return v1alpha1.GatewayRunning
 		}

@@ -39,6 +39,10 @@ const (
 type judgement struct {
 	standing standing
 	message  string
+	// own says that it is for the tenant to mend that it cannot be told.
+	own bool
+	// late says that it could not be told in time, and that the gateway is denied it for that.
+	late bool
 	// repeated says that this is what status says already, while the next verdict is on its way.
 	repeated bool
 	// wake is when to look again; zero is never, because an event tells.
@@ -78,22 +82,55 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 	}
 	judged := judgement{standing: unknown, message: "not every Executor has been compiled since the start", wake: r.finisher.Clock.Now().Add(settling)}
 	if own == executor.Matched {
-		judged = r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeHere(ctx, gateway, subject) })
+		judged = r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeHere(ctx, release, gateway, subject) })
 		if decision.Action == rollout.Take {
 			judged = r.confirmed(ctx, judged)
 		}
 	}
-	subject := "revision " + name + " is not given to this gateway: "
-	said := refusalIn(work.before.Conditions)
-	if judged.standing != agreed && judged.standing != denied && said != nil && strings.HasPrefix(said.Message, subject) {
-		judged = judgement{standing: denied, message: said.Message, repeated: true, wake: judged.wake}
-	} else {
-		judged.message = subject + judged.message
-	}
+	judged = r.inTime(judged, release, decision, work.before, "revision "+name+" is not given to this gateway: ")
 	if judged.standing == denied || decision.Action == rollout.Take {
 		work.wake = judged.wake
 	}
 	return judged
+}
+
+// inTime is what becomes of a judgement that may be none yet. Status says what it says already until there is another. A
+// tenant that has not mended within progressDeadline what keeps its Executors from deciding is denied the revision, and any
+// other, until they decide: others are given the slot.
+func (r *reconciler) inTime(judged judgement, release *v1alpha1.GatewayRelease, decision rollout.Decision, before *v1alpha1.GatewayInstanceStatus, subject string) judgement {
+	judged.message = subject + judged.message
+	if judged.standing == agreed || judged.standing == denied {
+		return judged
+	}
+	said := refusalIn(before.Conditions)
+	late := said != nil && said.Reason == v1alpha1.ReasonCannotVerify
+	if judged.own && decision.Action == rollout.Take && !late {
+		now := r.finisher.Clock.Now()
+		deadline := rollout.Deadline(release.Spec.Rollout, givenAt(decision, before, now))
+		if late = !now.Before(deadline); !late && (judged.wake.IsZero() || deadline.Before(judged.wake)) {
+			judged.wake = deadline
+		}
+	}
+	switch {
+	case late && judged.own:
+		judged.standing, judged.late = denied, true
+		judged.message += ". That was not mended within progressDeadline, so others are given the slot; mend it, and the gateway goes through the window again"
+	case said != nil && (late || strings.HasPrefix(said.Message, subject)):
+		return judgement{standing: denied, late: late, message: said.Message, repeated: true, wake: judged.wake}
+	}
+	return judged
+}
+
+// givenAt is since when a gateway may take what it is given: since the window admitted it, or, where it needs no window
+// because it runs nothing, for as long as it says that it is not Ready.
+func givenAt(decision rollout.Decision, before *v1alpha1.GatewayInstanceStatus, now time.Time) time.Time {
+	if !decision.Given.IsZero() {
+		return decision.Given
+	}
+	if ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady); ready != nil {
+		return ready.LastTransitionTime.Time
+	}
+	return now
 }
 
 // confirmed is a judgement if those who made it are those that there are, with what they trust now or a moment ago; if this
@@ -110,7 +147,7 @@ func (r *reconciler) confirmed(ctx context.Context, judged judgement) judgement 
 	case why == "":
 		return judged
 	}
-	return judgement{standing: unknown, message: why, wake: r.finisher.Clock.Now().Add(settling)}
+	return judgement{standing: unknown, own: err == nil, message: why, wake: r.finisher.Clock.Now().Add(settling)}
 }
 
 // candidate is the revision that a gateway is given, or is given next when the window comes to it; "" if it has recorded
@@ -156,6 +193,7 @@ func together(images []revision.PodImage, judge func(image.Pinned) judgement) ju
 	for _, one := range all {
 		if one.standing == whole.standing {
 			said = append(said, one.message)
+			whole.own = whole.own || one.own
 		}
 		whole.by = append(whole.by, one.by...)
 		if whole.wake.IsZero() || !one.wake.IsZero() && one.wake.Before(whole.wake) {
@@ -188,12 +226,18 @@ func (r *reconciler) judgeAgain(ctx context.Context, release *v1alpha1.GatewayRe
 }
 
 // judgeHere looks up what the namespace's own Executors make of an image. All gateways of a namespace share the question.
-func (r *reconciler) judgeHere(ctx context.Context, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
+func (r *reconciler) judgeHere(ctx context.Context, release *v1alpha1.GatewayRelease, gateway *v1alpha1.GatewayInstance, subject image.Pinned) judgement {
 	match := r.executors.MatchOwn(subject.Reference(), gateway.Namespace)
 	if match.State != executor.Matched {
 		return judgement{by: []executor.Match{match}} // of one in mode Audit alone, too: it satisfies nothing and refuses nothing
 	}
-	judged := judgementOf(r.ofTenant.Look(ctx, match, subject, client.ObjectKeyFromObject(gateway), requestedAt(gateway)))
+	known := r.ofTenant.Look(ctx, match, subject, client.ObjectKeyFromObject(gateway), requestedAt(gateway))
+	judged := judgementOf(known)
+	if judged.standing == undecided {
+		access := release.Spec.Registry
+		plainHTTP := access != nil && access.PlainHTTP || r.executors.Match(subject.Reference(), "").PlainHTTP()
+		judged.own = match.AtFault(known.Err, plainHTTP)
+	}
 	judged.by = []executor.Match{match}
 	return judged
 }
@@ -215,7 +259,7 @@ func judgementOf(known executor.Known) judgement {
 }
 
 // hold is what becomes of a decision under a judgement. What is denied is as if the gateway were not allowed it (refuse).
-// While nobody can tell, it takes nothing and records nothing, so that what the window gave stays its own.
+// While nobody can tell, it takes nothing and records nothing, so that what the window gave stays its own for that time.
 func (work *work) hold(decision rollout.Decision, own rollout.Gateway, notice error, judged judgement) (rollout.Decision, error) {
 	takes := decision.Action == rollout.Take
 	switch {
@@ -241,7 +285,11 @@ func (j judgement) refusal() error {
 	if !j.repeated {
 		message += ". What runs keeps running"
 	}
-	return outcome.Terminal(v1alpha1.ReasonVerificationFailed, fmt.Errorf("%s", message))
+	reason := v1alpha1.ReasonVerificationFailed
+	if j.late {
+		reason = v1alpha1.ReasonCannotVerify
+	}
+	return outcome.Terminal(reason, fmt.Errorf("%s", message))
 }
 
 // wait is why a gateway that runs nothing still does.
@@ -254,11 +302,11 @@ func (j judgement) wait() error {
 
 // refusalIn is what status says of a refusal; nil if it says none.
 func refusalIn(conditions []metav1.Condition) *metav1.Condition {
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-	if ready == nil || ready.Reason != v1alpha1.ReasonVerificationFailed {
+	stalled := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Reason != v1alpha1.ReasonVerificationFailed && stalled.Reason != v1alpha1.ReasonCannotVerify {
 		return nil
 	}
-	return ready
+	return stalled
 }
 
 // requestedAt is when a person asked for a pass, if the annotation is a time: then the registry is asked anew.

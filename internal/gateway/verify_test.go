@@ -10,6 +10,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -283,15 +284,21 @@ func TestANewGatewayWaitsForItsTenantsSignature(t *testing.T) {
 	c.runs(g, firstImage)
 }
 
-// While nobody can tell, the gateway takes nothing, keeps what it runs and its slot, and says why.
+// While nobody can tell, the gateway takes nothing, keeps what it runs and its slot, and says why: for as long as it takes
+// where that is not for its tenant to mend, and otherwise until progressDeadline has passed.
 func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
+	const own = "its Executor has no build"
 	for name, test := range map[string]struct {
 		broken func(c *court)
 		healed func(c *court)
 		why    string
 	}{
 		"its registry is down": {
-			func(c *court) { c.demand(); c.hub.Down() },
+			func(c *court) {
+				edit(c.world, c.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Registry = &v1alpha1.RegistryAccess{PlainHTTP: true} })
+				c.demand()
+				c.hub.Down()
+			},
 			func(c *court) { c.hub.Up(c) }, "registry 127.0.0.1:",
 		},
 		// The release has admitted the gateway, and has not looked at the Executors since: its status cannot be all.
@@ -314,7 +321,7 @@ func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
 			},
 			func(c *court) { c.insist(c.key) }, "no Executor vouches for ",
 		},
-		"its Executor has no build": {
+		own: {
 			func(c *court) {
 				c.demand(func(e *v1alpha1.NamespacedExecutor) {
 					inline(e, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")
@@ -336,6 +343,11 @@ func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
 			c.sign(secondImage)
 			test.broken(c)
 			c.admit(g, second, 2)
+			if name != own {
+				c.window(func(r *v1alpha1.RolloutStatus) {
+					r.InFlight[0].AdmittedAt = metav1.NewTime(time.Now().Add(-24 * time.Hour))
+				})
+			}
 			if message := c.pending(g, v1alpha1.ReasonCannotVerify); !strings.Contains(message, second.Name()) || !strings.Contains(message, test.why) {
 				t.Errorf("message %q does not say %q", message, test.why)
 			}
@@ -353,6 +365,77 @@ func TestWhatCannotBeDecidedIsNotTaken(t *testing.T) {
 				t.Errorf("it still waits: %+v", now.Status.Conditions)
 			}
 		})
+	}
+}
+
+// A tenant whose Executor cannot decide, and who does not mend that, holds nobody up: its gateways are left out and named
+// when progressDeadline has passed, of the next target at once, and go through the window when it can.
+func TestATenantThatCannotDecideHoldsNobodyUp(t *testing.T) {
+	const deadline = 3 * time.Second
+	c := judgedWorld(t, patiently)
+	c.release = edit(c.world, c.release, func(r *v1alpha1.GatewayRelease) {
+		r.Spec.Rollout.ProgressDeadline = &metav1.Duration{Duration: deadline}
+	})
+	first, firstImage := c.revision("1")
+	g := c.gateway("edge")
+	others := []*v1alpha1.GatewayInstance{c.gateway("other-1", c.neighbourly), c.gateway("other-2", c.neighbourly)}
+	c.completes(first)
+	c.runs(g, firstImage)
+	e := c.demand(func(e *v1alpha1.NamespacedExecutor) {
+		e.Spec.Verifiers[0].Cosign.Keys[0].Material = v1alpha1.Material{SecretRef: &v1alpha1.KeyReference{Name: "review-key", Key: "cosign.pub"}}
+	})
+
+	leftOut := func(of revision.Revision, image string) *v1alpha1.GatewayInstance {
+		t.Helper()
+		c.completes(of, "2 of 3 gateways run "+of.Name(), "1 may not take it: "+c.tenant+"/edge: 1/1 ready", "(CannotVerify)")
+		for _, other := range others {
+			c.runs(other, image)
+		}
+		eventually.Succeeds(t, patience, func() error {
+			message := c.stalls(g, v1alpha1.ReasonCannotVerify)
+			for _, part := range []string{
+				"revision " + of.Name() + " is not given", image, "NamespacedExecutor " + c.tenant + "/own: cannot decide",
+				"verifier reviewers: key k1: Secret " + c.tenant + "/review-key not found; create it", "progressDeadline", "What runs keeps running",
+			} {
+				if !strings.Contains(message, part) {
+					return fmt.Errorf("message %q does not say %q", message, part)
+				}
+			}
+			return nil
+		})
+		now := c.see(g)
+		if now.Status.Image != firstImage || now.Status.Revision.Name != first.Name() || now.Status.Phase != v1alpha1.GatewayRunning {
+			t.Errorf("status %+v", now.Status)
+		}
+		return now
+	}
+	second, secondImage := c.revision("2")
+	c.sign(secondImage)
+	began := time.Now().Truncate(time.Second)
+	before := leftOut(second, secondImage)
+	if at := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled).LastTransitionTime; at.Sub(began) <= deadline {
+		t.Errorf("it gave up its slot after %s", at.Sub(began))
+	}
+	third, thirdImage := c.revision("3")
+	c.sign(thirdImage)
+	if now := leftOut(third, thirdImage); now.Status.Revision.Attempt != before.Status.Revision.Attempt {
+		t.Errorf("it was in the window again: attempt %d after %d", now.Status.Revision.Attempt, before.Status.Revision.Attempt)
+	}
+	fresh := c.gateway("fresh") // which takes the stable revision without the window
+	c.stalls(fresh, v1alpha1.ReasonCannotVerify)
+
+	c.make(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "review-key", Namespace: c.tenant},
+		StringData: map[string]string{"cosign.pub": string(c.key.PublicPEM())},
+	})
+	edit(c.world, e, func(e *v1alpha1.NamespacedExecutor) {
+		e.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: time.Now().Format(time.RFC3339)}
+	})
+	c.completes(third, "4 of 4 gateways run "+third.Name())
+	for _, moved := range []*v1alpha1.GatewayInstance{g, fresh} {
+		if now := c.runs(moved, thirdImage); meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionStalled) != nil {
+			t.Errorf("conditions %+v", now.Status.Conditions)
+		}
 	}
 }
 

@@ -111,6 +111,12 @@ func (e *Error) troubled() bool {
 	return false
 }
 
+// Outage reports whether the failure is one that passes by itself: nothing that asks otherwise would be answered. That a
+// registry is not trusted is none, since authorities and plainHTTP are for whoever asks to choose.
+func (e *Error) Outage() bool {
+	return e.Kind == Busy || e.Kind == Interrupted || e.troubled() && e.Kind != Untrusted
+}
+
 // maxDetail bounds, in bytes before quoting, what a log repeats of a peer.
 const maxDetail = 256
 

@@ -16,9 +16,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/image"
 )
 
+// RequestTimeout is how long one request of a Session may take by default, with its body.
+const RequestTimeout = 5 * time.Second
+
 // SessionOptions bound a Session. A zero field means its default.
 type SessionOptions struct {
-	// Timeout of one request, with its body. Default 5s.
+	// Timeout of one request, with its body. Default RequestTimeout.
 	Timeout time.Duration
 	// MaxRequests of a session; requests for tokens and redirects are not counted.
 	// Default 512.
@@ -30,7 +33,7 @@ type SessionOptions struct {
 }
 
 func (o SessionOptions) withDefaults() SessionOptions {
-	setDefault(&o.Timeout, 5*time.Second)
+	setDefault(&o.Timeout, RequestTimeout)
 	setDefault(&o.MaxRequests, 512)
 	setDefault(&o.MaxBytes, 32<<20)
 	setDefault(&o.MaxPages, 16)

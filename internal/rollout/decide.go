@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -45,6 +46,8 @@ type Decision struct {
 	// Record is what status.revision must say: of Keep what it says already, of Take without the image, which the caller
 	// reads from the revision of that name, and of Wait nothing.
 	Record v1alpha1.RecordedRevision
+	// Given is when the window gave what is taken; zero of what no window gives.
+	Given time.Time
 	// Reason is why a gateway waits: WaitingForRelease, WaitingForWindow, RevisionWithheld, or NotAdopted when something runs whose marks are
 	// not of the release that it follows.
 	Reason string
@@ -97,7 +100,7 @@ func Decide(release string, rollout *v1alpha1.RolloutStatus, own Gateway) Decisi
 }
 
 func take(release string, rollout *v1alpha1.RolloutStatus, entry *v1alpha1.InFlightGateway) Decision {
-	return Decision{Action: Take, Record: v1alpha1.RecordedRevision{
+	return Decision{Action: Take, Given: entry.AdmittedAt.Time, Record: v1alpha1.RecordedRevision{
 		Release:  release,
 		Attempt:  entry.Attempt,
 		Name:     rollout.Target,

@@ -17,6 +17,9 @@
 //     had already, and nothing that was not granted.
 //   - An entry leaves the window only when its gateway has reported that attempt and has converged or failed, or is gone.
 //     A gateway that is silent may be about to move: it holds its slot.
+//   - A gateway whose own namespace cannot judge the target reports the attempt without the target when progressDeadline
+//     has passed since its admission (Deadline): so one tenant's mistake holds no slot for ever. It is barred until its
+//     namespace can tell.
 //   - An entry that uses no budget is for a gateway that has nothing to lose: one that serves by the time it would move
 //     does not take what it gives, and the planner that sees it serve takes the entry out and lines it up with those that
 //     use the budget. Should it be down again before it hears of that, it may still use the old permission: then, as when

@@ -31,7 +31,7 @@ type Member struct {
 	// of its tenant is under way, its release or its revision is missing, an apply is refused. It has something to lose.
 	Serves bool
 	// Barred says that the gateway may not take the target: its namespace or its profile does not allow it, or what its
-	// namespace itself demands of signatures is not there.
+	// namespace itself demands of signatures is not there, or could not be judged in time.
 	Barred bool
 	// Unapplied says that what the gateway has recorded could not be applied, so that it runs something else.
 	Unapplied bool
@@ -68,6 +68,8 @@ func MemberOf(gateway *v1alpha1.GatewayInstance) Member {
 	switch m.Reason {
 	case v1alpha1.ReasonNamespaceNotAllowed, v1alpha1.ReasonProfileNotFound, v1alpha1.ReasonVerificationFailed:
 		m.Barred = m.Observed
+	case v1alpha1.ReasonCannotVerify: // of one that runs nothing it is what it still waits for, unless it waits no longer
+		m.Barred = m.Observed && meta.IsStatusConditionTrue(gateway.Status.Conditions, v1alpha1.ConditionStalled)
 	case v1alpha1.ReasonApplyFailed, v1alpha1.ReasonForeignObject, v1alpha1.ReasonInvalidSpec, v1alpha1.ReasonRevisionNotFound:
 		m.Unapplied = true
 	}

@@ -43,6 +43,26 @@ func TestMemberOfReadsStatusAndNeverThePhase(t *testing.T) {
 	}
 }
 
+// Of one that runs nothing it is the reason of Ready while it waits, too: its slot is still its own.
+func TestWhoWaitsToBeJudgedIsBarredOnceItDoesNotAnyMore(t *testing.T) {
+	gateway := &v1alpha1.GatewayInstance{}
+	gateway.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCannotVerify},
+		{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotVerify},
+	}
+	if MemberOf(gateway).Barred {
+		t.Error("barred while it waits")
+	}
+	gateway.Status.Conditions[1].Type = v1alpha1.ConditionStalled
+	if !MemberOf(gateway).Barred {
+		t.Error("not barred")
+	}
+	gateway.Generation = 2
+	if MemberOf(gateway).Barred {
+		t.Error("barred by what it said of an earlier spec")
+	}
+}
+
 func TestWhoMayNotTakeTheTargetIsBarred(t *testing.T) {
 	for reason, barred := range map[string]bool{
 		v1alpha1.ReasonNamespaceNotAllowed: true, v1alpha1.ReasonProfileNotFound: true, v1alpha1.ReasonVerificationFailed: true,

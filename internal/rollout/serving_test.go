@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -126,6 +127,60 @@ func TestAGatewayThatIsBarredInTheWindowFreesItsSlot(t *testing.T) {
 	if len(s.window()) != 2 || s.in.Status.Attempt != attempt {
 		t.Errorf("window %v in attempt %d, want another in the slot and attempt %d", s.window(), s.in.Status.Attempt, attempt)
 	}
+}
+
+// One that its own namespace cannot judge holds its slot until progressDeadline has passed, and then nobody up: not one
+// that was given its slot, nor the completion. It goes through the window when it can be judged.
+func TestWhoCannotBeJudgedInTimeHoldsNobodyUp(t *testing.T) {
+	s := completed(t, 3)
+	s.in.Spec.MaxUnavailable = ptr(intstr.FromInt32(1))
+	s.in.Accepted = "v2"
+	s.plan()
+	name := s.window()[0]
+	m := s.member(name)
+	decision := Decide("stable", s.in.Status, Gateway{UID: m.UID, Generation: m.Generation, Record: m.Record, Serves: true})
+	deadline := Deadline(s.in.Spec, decision.Given)
+	if decision.Action != Take || !deadline.Equal(s.in.Now.Add(time.Minute+time.Second)) {
+		t.Fatalf("%+v, deadline %s at %s", decision, deadline, s.in.Now)
+	}
+	s.in.Now = deadline.Add(-time.Second)
+	if s.plan(); s.window()[0] != name {
+		t.Fatalf("window %v before %s has reported", s.window(), name)
+	}
+	s.in.Now = deadline
+	kept := *m.Record
+	kept.Attempt = decision.Record.Attempt
+	*m = MemberOf(&v1alpha1.GatewayInstance{
+		ObjectMeta: metav1.ObjectMeta{UID: m.UID, Namespace: m.Namespace, Name: m.Name},
+		Status: v1alpha1.GatewayInstanceStatus{
+			Revision: &kept, Replicas: &v1alpha1.GatewayReplicas{Desired: 1, Ready: 1},
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCannotVerify},
+				{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotVerify},
+			},
+		},
+	})
+	attempt := s.in.Status.Attempt
+	for s.plan(); len(s.window()) > 0; s.plan() {
+		if s.window()[0] == name {
+			t.Fatalf("%s is in the window again", name)
+		}
+		s.take()
+		s.comeUp(s.window()...)
+		s.later(time.Minute / 2)
+	}
+	s.isState(v1alpha1.RolloutComplete, "2 of 3 gateways run v2", "1 may not take it: tenant-a/"+name+": 1/1 ready (CannotVerify)")
+	if s.in.Status.Attempt != attempt || s.in.Status.Fleet.Failed != 0 {
+		t.Errorf("got %s", encode(s.in.Status))
+	}
+	m.Barred = false
+	s.comeUp(name)
+	s.plan()
+	if got := s.window(); len(got) != 1 || got[0] != name || s.in.Status.Attempt != attempt+1 {
+		t.Fatalf("window %v in attempt %d after %d", got, s.in.Status.Attempt, attempt)
+	}
+	s.converge()
+	s.isState(v1alpha1.RolloutComplete, "3 of 3 gateways run v2")
 }
 
 func TestWhatCouldNotBeAppliedDoesNotRun(t *testing.T) {

@@ -52,6 +52,11 @@ func settingsFor(spec v1alpha1.RolloutSpec, fleet int) settings {
 	return s
 }
 
+// Deadline is when progressDeadline has passed since a time that is stored in a status.
+func Deadline(spec v1alpha1.RolloutSpec, since time.Time) time.Time {
+	return after(since, settingsFor(spec, 0).deadline)
+}
+
 // share is a count, or a percentage of the fleet rounded down. Admission has refused everything else; what slipped past it
 // counts as zero, the cautious reading of both a budget and a tolerance.
 func share(fleet int, value intstr.IntOrString) int {
