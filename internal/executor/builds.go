@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/internal/outcome"
@@ -88,6 +87,8 @@ type attempt struct {
 	whole bool
 	// fault is why not, or what is not as it should be though it does; an outcome.
 	fault error
+	// unread is why it is not known which spec was good last; an earlier one serves, if any does.
+	unread error
 	// wake is when there is something to do without an event: a build expires, material is due to be read again.
 	wake time.Time
 }
@@ -96,13 +97,6 @@ type attempt struct {
 // that is nothing.
 func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 	one := r.builds.of(e)
-	if one.good == nil {
-		stored, err := r.history.find(ctx, e)
-		if err != nil {
-			log.FromContext(ctx).Error(err, "the last good spec cannot be read; going on without it")
-		}
-		one.good = stored
-	}
 	scopes, _ := ParseScopes(e.Spec.Scopes) // what is malformed is a fault of the spec, found below
 	a := attempt{served: &Served{Name: e.name(), UID: e.UID, Attempted: e.Generation, Scopes: scopes, Mode: e.Spec.Mode, Tenancy: e.Spec.Tenancy}}
 	used := map[string]*compilation{}
@@ -110,6 +104,12 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 	present := r.build(ctx, e, one, &e.Spec, used)
 	a.fault = present.fault
 	known := present.known
+	if !present.whole {
+		stored, err := r.reader.lastGood(ctx, e.Namespace, r.namespace, e.UID, e.Generation)
+		if a.unread = err; stored != nil && (one.good == nil || stored.generation > one.good.generation) {
+			one.good = stored
+		}
+	}
 	switch {
 	case present.compiled != nil && present.whole:
 		one.good = &good{e.Generation, *e.Spec.DeepCopy()}

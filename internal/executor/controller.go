@@ -62,6 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.board.Put(a.report(e)) // first: once the set is ready, the board says all there is to say
 	r.live.Put(a.served)
+	err = a.unread
 	if a.whole && r.leads.Load() {
 		err = r.history.keep(ctx, e)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,6 +162,56 @@ func TestTheLastGoodSpecGoesOnServing(t *testing.T) {
 			b.stored(e)
 		})
 	}
+}
+
+// gated stands before the Secrets of a replica, and answers nobody who asks while it is shut.
+type gated struct {
+	client.Reader
+	gate *sync.RWMutex
+}
+
+func (g gated) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	g.gate.RLock()
+	defer g.gate.RUnlock()
+	return g.Reader.Get(ctx, key, object, options...)
+}
+
+// A replica that has not seen every spec serves what was good last all the same, and not what it saw last: a key that the
+// spec in between took away vouches for nothing there.
+func TestTheLastGoodSpecIsServedByThoseWhoHaveNotSeenIt(t *testing.T) {
+	b := newBench(t)
+	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t), "b": newKey(t)})
+	e := b.executor(byKeys("a.test/*", "keys/a"))
+	name := client.ObjectKeyFromObject(e)
+	leader := b.start(setup{})
+	leader.says(e, succeeds)
+	gate := &sync.RWMutex{}
+	other := b.start(setup{elect: true, reader: func(next client.Reader) client.Reader { return gated{next, gate} }})
+	other.serves(name, generation(1))
+	other.quiet()
+
+	passed := other.value("gatehouse_reconcile_total")
+	gate.Lock()
+	edit(b, e, func(e *v1alpha1.Executor) {
+		e.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	leader.quiet() // by then the other is at the gate
+	for _, key := range []string{"b", "nowhere"} {
+		edit(b, e, func(e *v1alpha1.Executor) { e.Spec.Verifiers[0].Cosign.Keys[0].SecretRef.Key = key })
+		leader.serves(name, func(s *Served) error {
+			if s.Attempted != e.Generation {
+				return fmt.Errorf("generation %d was attempted last", s.Attempted)
+			}
+			return generation(2)(s)
+		})
+	}
+	b.stored(e, 2)
+	if n := other.value("gatehouse_reconcile_total"); n != passed {
+		t.Fatalf("the other has made %v passes meanwhile", n-passed)
+	}
+	gate.Unlock()
+	other.says(e, fails(v1alpha1.ReasonMaterialMissing, "nowhere"))
+	other.serves(name, generation(2))
 }
 
 // While the present spec does not build, the one before serves no images more loosely than either says.

@@ -37,32 +37,6 @@ type history struct {
 	namespace string // Gatehouse's own
 }
 
-// find is the newest stored spec of an Executor; nil if there is none.
-func (h *history) find(ctx context.Context, e *executor) (*good, error) {
-	stored, err := h.list(ctx, e.name())
-	if err != nil {
-		return nil, err
-	}
-	var newest *appsv1.ControllerRevision
-	for i := range stored {
-		r := &stored[i]
-		if r.Labels[v1alpha1.LabelExecutorUID] != string(e.UID) || r.Revision > e.Generation {
-			continue
-		}
-		if newest == nil || r.Revision > newest.Revision {
-			newest = r
-		}
-	}
-	if newest == nil {
-		return nil, nil
-	}
-	found := &good{generation: newest.Revision}
-	if err := json.Unmarshal(newest.Data.Raw, &found.spec); err != nil {
-		return nil, fmt.Errorf("ControllerRevision %s/%s: its data is no spec of an Executor: %w", newest.Namespace, newest.Name, err)
-	}
-	return found, nil
-}
-
 func (h *history) list(ctx context.Context, name types.NamespacedName) ([]appsv1.ControllerRevision, error) {
 	stored := &appsv1.ControllerRevisionList{}
 	if err := h.client.List(ctx, stored, client.InNamespace(h.namespace), client.MatchingFields{indexRevisions: name.String()}); err != nil {

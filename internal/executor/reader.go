@@ -2,12 +2,15 @@ package executor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -117,4 +120,30 @@ func (r *reader) get(ctx context.Context, key client.ObjectKey, kind RefKind, ke
 		}
 	}
 	return object, nil
+}
+
+// lastGood asks for the newest stored spec of an Executor, of a generation or before; nil if there is none. A cache may be
+// behind, and what another replica has built since then is what serves everywhere.
+func (r *reader) lastGood(ctx context.Context, tenant, own string, uid types.UID, until int64) (*good, error) {
+	ctx, cancel := context.WithTimeout(ctx, readDeadline)
+	defer cancel()
+	_ = r.shares.wait(ctx, tenant) // as in read
+	stored := &appsv1.ControllerRevisionList{}
+	if err := r.live.List(ctx, stored, client.InNamespace(own), client.MatchingLabels{v1alpha1.LabelExecutorUID: string(uid)}); err != nil {
+		return nil, fmt.Errorf("list the stored specs: %w", err)
+	}
+	var newest *appsv1.ControllerRevision
+	for i := range stored.Items {
+		if one := &stored.Items[i]; one.Revision <= until && (newest == nil || one.Revision > newest.Revision) {
+			newest = one
+		}
+	}
+	if newest == nil {
+		return nil, nil
+	}
+	found := &good{generation: newest.Revision}
+	if err := json.Unmarshal(newest.Data.Raw, &found.spec); err != nil {
+		return nil, fmt.Errorf("ControllerRevision %s/%s: its data is no spec of an Executor: %w", newest.Namespace, newest.Name, err)
+	}
+	return found, nil
 }

@@ -151,6 +151,28 @@ func TestAVerdictOfAWhileAgoIsNotConfirmed(t *testing.T) {
 	w.says("have changed meanwhile", 0, before)
 }
 
+// A build that stands in for a spec that does not compile is of the spec that was good last, whoever has built that.
+func TestAVerdictRestsOnTheSpecThatWasGoodLast(t *testing.T) {
+	w := newTestimony(t)
+	if err := w.bench.client.Get(t.Context(), client.ObjectKeyFromObject(w.all), w.all); err != nil {
+		t.Fatal(err)
+	}
+	served := *w.live.Served(client.ObjectKeyFromObject(w.all))
+	of := fromCluster(w.all)
+	h := &history{namespace: w.bench.namespace}
+	for generation := range int64(3) {
+		of.Generation = generation + 1
+		w.create(h.revision(of))
+	}
+	stands := served
+	stands.Generation, stands.Attempted = 2, 4
+	w.live.Put(&stands)
+	w.says("Executor {all}: generation 3, which was good last, is not compiled yet", 0, w.match(""))
+	stands.Generation = 3
+	w.live.Put(&stands)
+	w.says("", 0, w.match(""))
+}
+
 // What was confirmed is believed for as long as the caller says, and what was not is asked for again.
 func TestWhatWasConfirmedLatelyIsBelieved(t *testing.T) {
 	w := newTestimony(t)
