@@ -126,6 +126,7 @@ type ExecutorPodStatusStatus struct {
 	// Why not, in a word: one of the reasons of an Executor's conditions.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$')",message="write reason as one word, as MaterialMissing"
 	Reason string `json:"reason,omitempty"`
 	// Why not, in full: the field, what is wrong, and what to do.
 	// +optional

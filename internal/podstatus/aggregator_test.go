@@ -3,10 +3,12 @@ package podstatus
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -125,6 +127,34 @@ func TestOneWatchMayBeAheadOfTheOther(t *testing.T) {
 	history.alwaysReady(t)
 }
 
+// That one watch may be ahead is a reason to look again, and none to go on saying what is not so: whoever cannot be asked
+// about is taken for what was heard.
+func TestWhoCannotBeLookedUpIsNotReady(t *testing.T) {
+	for name, fault := range map[string]faultproxy.Fault{
+		"forbidden": faultproxy.Fail(http.StatusForbidden), "hangs": faultproxy.Hang(), "fails": faultproxy.Fail(http.StatusInternalServerError),
+		"throttled": faultproxy.Throttle("1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstallation(t)
+			e := i.anExecutor()
+			proxy, config := i.throughProxy()
+			l := i.lead(leadership{config: config})
+			all := i.three(l, e)
+			proxy.Script(faultproxy.Rule{When: func(r faultproxy.Request) bool { return r.Verb == "get" && r.Namespace == i.namespace }, Fault: fault})
+			rotated := time.Now()
+			l.says(e, serves(1, "rotated"))
+			i.becomes(e, counts("3 3 0 0 0"), isNotReady(v1alpha1.ReasonTrustDiffers, v1alpha1.ConditionReconciling))
+			if took := time.Since(rotated); took > 5*time.Second {
+				t.Errorf("it said for %s that all is well", took)
+			}
+			for _, pod := range all {
+				i.reports(pod, e, serves(1, "rotated"))
+			}
+			i.becomes(e, isReady)
+		})
+	}
+}
+
 // The entry of a pod that is gone leaves at once, without anybody who collects its reports; they are swept.
 func TestPodsThatAreGone(t *testing.T) {
 	i := newInstallation(t)
@@ -156,6 +186,45 @@ func TestPodsThatAreGone(t *testing.T) {
 	i.must(i.client.Delete(t.Context(), e))
 	e = i.executor(name, "a.test/*")
 	i.becomes(e, counts("3 0 0 0 0"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("a-", "b-", "c-"))
+}
+
+// A report under the UID of another's pod says nothing of that pod, and hides nothing that it says itself.
+func TestAReportOfAnothersUIDHidesNothing(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	all := i.three(l, e)
+	for n := range 20 { // whichever of them is looked at last
+		pretender := all[1].DeepCopy()
+		pretender.Name = fmt.Sprintf("pretender-%d", n)
+		i.reports(pretender, e, broke(1, v1alpha1.ReasonInvalidSpec, "forged"))
+	}
+	i.serve(false, all[2])
+	i.becomes(e, counts("2 2 2 0 1"), isReady, pods("a+", "b+"))
+	i.reports(all[1], e, serves(1, "odd"))
+	i.becomes(e, counts("2 2 1 0 1"), isNotReady(v1alpha1.ReasonTrustDiffers, v1alpha1.ConditionReconciling), pods("b-", "a+"))
+	i.serve(true, all[2]) // while it is not Ready, nobody looks again
+	i.becomes(e, counts("3 3 2 0 0"), isNotReady(v1alpha1.ReasonTrustDiffers, v1alpha1.ConditionReconciling), pods("b-", "a+", "c+"))
+}
+
+// A status is stored whatever a report says: what would not fit it is no report.
+func TestNoReportKeepsAStatusFromBeingStored(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	all := i.three(l, e)
+	for _, reason := range []string{"in words", "9", "trailing:", "é", "\u0000"} {
+		before := i.reports(all[1], e, serves(1, "x"))
+		says := before.DeepCopy()
+		says.Status.Succeeded, says.Status.Reason = false, reason
+		if err := i.client.Status().Update(t.Context(), says); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "write reason as one word") {
+			t.Errorf("reason %q: %v", reason, err)
+		}
+	}
+	// Whatever is as long as it may be, in the widest of characters.
+	wide := func(n int) string { return strings.Repeat("\U0001F512", n) }
+	i.reports(all[1], e, &report{ObservedGeneration: 1, Process: wide(63), Inputs: wide(64), Reason: strings.Repeat("x", 64), Error: wide(4096), BriefError: wide(256)})
+	i.becomes(e, counts("3 3 2 1 0"), isNotReady(strings.Repeat("x", 64), v1alpha1.ConditionReconciling), pods("b-", "a+", "c+"))
 }
 
 // hasReportsOf waits until exactly these pods have reports.

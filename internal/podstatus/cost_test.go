@@ -41,6 +41,29 @@ func TestOneAggregateCostsTheSameBesideAnyNumberOfExecutors(t *testing.T) {
 	}
 }
 
+// That all replicas but the leader have yet to hear of a rotation is certain once it is certain of one of them.
+func TestThatAStatusCeasesToBeTrueCostsTheSameForAnyNumberOfReplicas(t *testing.T) {
+	s := stock(t, 50, 1)
+	found, err := find(t.Context(), s.client, types.NamespacedName{Name: stockName(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas, err := s.crowd.replicas(t.Context(), found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.looked.objects = 0
+	if err := s.crowd.lookAgain(t.Context(), found, "rotated", replicas); err != nil {
+		t.Fatal(err)
+	}
+	if s.looked.objects != 2 { // what one reports, and its pod
+		t.Errorf("the API server is asked for %d objects, want 2", s.looked.objects)
+	}
+	if v := fold(1, "rotated", replicas); v.counts.Expected != 50 || v.counts.Ready != 0 {
+		t.Errorf("%+v", v.counts)
+	}
+}
+
 // BenchmarkAggregate makes the status of one Executor anew, of reports and Executors in memory, without storing it.
 func BenchmarkAggregate(b *testing.B) {
 	for _, replicas := range []int{3, 10, 50} {

@@ -3,11 +3,13 @@ package podstatus
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 )
@@ -27,7 +29,7 @@ type crowd struct {
 }
 
 // replicas joins the pods of the installation with what they report of a subject. A report is a pod's if it says so by
-// UID, and has the name that the two of them give it: there is one of that.
+// name and UID, and has the name that the two of them give it: there is one of that.
 func (c *crowd) replicas(ctx context.Context, s *subject) ([]replica, error) {
 	pods := &corev1.PodList{}
 	if err := c.pods.List(ctx, pods, client.InNamespace(c.namespace), replicaLabels, client.UnsafeDisableDeepCopy); err != nil {
@@ -37,17 +39,17 @@ func (c *crowd) replicas(ctx context.Context, s *subject) ([]replica, error) {
 	if err := c.reports.List(ctx, found, client.InNamespace(c.namespace), client.MatchingFields{indexSubject: string(s.identity.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list what replicas report: %w", err)
 	}
-	byPod := make(map[types.UID]*v1alpha1.ExecutorPodStatus, len(found.Items))
+	byPod := make(map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus, len(found.Items))
 	for i := range found.Items {
 		if r := &found.Items[i]; r.Name == PackName(r.Spec.Pod.Name, s.identity) {
-			byPod[r.Spec.Pod.UID] = r
+			byPod[r.Spec.Pod] = r
 		}
 	}
 	all := make([]replica, 0, len(pods.Items))
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		r := replica{pod: pod.Name, uid: pod.UID, serving: serving(pod)}
-		if report := byPod[pod.UID]; report != nil {
+		if report := byPod[v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}]; report != nil {
 			r.report = contentOf(report, s, r)
 		}
 		all = append(all, r)
@@ -63,10 +65,33 @@ func contentOf(report *v1alpha1.ExecutorPodStatus, s *subject, r replica) *v1alp
 	return &report.Status
 }
 
-// lookAgain asks the API server about the replicas that have not reported what they should, or not at all. Pods and
-// reports come by two watches, and one may be ahead of the other: a pod is seen Ready before what it reported first, and
-// a report is seen deleted before the pod is seen to end.
+// lookAgain asks the API server about the replicas that have not reported what they should, or not at all, until one of
+// them indeed has not. Pods and reports come by two watches, and one may be ahead of the other: a pod is seen Ready before
+// what it reported first, and a report is seen deleted before the pod is seen to end. Once one is late, so is the subject,
+// however many replicas there are.
+//
+// It spares a status that flaps, and delays one that is true by secondLook at most: whoever cannot be asked about is
+// what was seen of them.
 func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, replicas []replica) error {
+	looking, cancel := context.WithTimeout(ctx, secondLook)
+	defer cancel()
+	var failure error
+	_ = wait.PollUntilContextCancel(looking, lookEvery, true, func(looking context.Context) (bool, error) {
+		failure = c.look(looking, s, trusted, replicas)
+		return failure == nil || apierrors.IsForbidden(failure), nil
+	})
+	if failure != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(failure, "what replicas serve could not be looked up at the API server; what was heard of them is told")
+	}
+	return ctx.Err()
+}
+
+const (
+	secondLook = 2 * time.Second
+	lookEvery  = 200 * time.Millisecond
+)
+
+func (c *crowd) look(ctx context.Context, s *subject, trusted string, replicas []replica) error {
 	for i := range replicas {
 		r := &replicas[i]
 		late := func() bool {
@@ -96,6 +121,9 @@ func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, repli
 			return fmt.Errorf("read replica %s: %w", r.pod, err)
 		default:
 			r.serving = pod.UID == r.uid && IsReplica(pod) && serving(pod)
+		}
+		if r.serving {
+			return nil
 		}
 	}
 	return nil
