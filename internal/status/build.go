@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,21 +30,24 @@ type Facts struct {
 
 // Build makes a List of what was read. The same facts make the same list, in whatever order they come.
 func Build(f Facts) *List {
-	list := &List{APIVersion: APIVersion, Kind: ListKind, Ready: true, Items: []Executor{}}
-	reports := map[types.UID][]*v1alpha1.ExecutorPodStatus{}
+	list := &List{APIVersion: APIVersion, Kind: ListKind, Ready: len(f.Errors) == 0, Items: []Executor{}}
+	reports := map[v1alpha1.ExecutorIdentity]map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus{}
 	for i := range f.Reports {
 		// Of a replica and an Executor there is one report, under the name that the two of them give it.
 		if r := &f.Reports[i]; r.Name == podstatus.PackName(r.Spec.Pod.Name, r.Spec.Executor) {
-			reports[r.Spec.Executor.UID] = append(reports[r.Spec.Executor.UID], r)
+			if reports[r.Spec.Executor] == nil {
+				reports[r.Spec.Executor] = map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus{}
+			}
+			reports[r.Spec.Executor][r.Spec.Pod] = r
 		}
 	}
 	for i := range f.Executors {
 		e := &f.Executors[i]
-		list.Items = append(list.Items, build(v1alpha1.KindExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports[e.UID]))
+		list.Items = append(list.Items, build(v1alpha1.KindExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports))
 	}
 	for i := range f.Namespaced {
 		e := &f.Namespaced[i]
-		list.Items = append(list.Items, build(v1alpha1.KindNamespacedExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports[e.UID]))
+		list.Items = append(list.Items, build(v1alpha1.KindNamespacedExecutor, &e.ObjectMeta, e.Spec.Mode, &e.Status, f, reports))
 	}
 	slices.SortFunc(list.Items, func(a, b Executor) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -60,7 +64,7 @@ func Build(f Facts) *List {
 	return list
 }
 
-func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.Mode, status *v1alpha1.ExecutorStatus, f Facts, reports []*v1alpha1.ExecutorPodStatus) Executor {
+func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.Mode, status *v1alpha1.ExecutorStatus, f Facts, reports map[v1alpha1.ExecutorIdentity]map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus) Executor {
 	e := Executor{
 		Kind: kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID, Mode: mode,
 		Generation: object.Generation, ObservedGeneration: status.ObservedGeneration,
@@ -74,6 +78,8 @@ func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.
 		e.Ready = ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == object.Generation && status.ObservedGeneration == object.Generation
 	}
 	switch {
+	case object.DeletionTimestamp != nil:
+		e.BriefError = cleanLine("it is being deleted; it is kept by finalizers: " + strings.Join(object.Finalizers, ", "))
 	case e.Ready || e.BriefError != "":
 	case ready == nil:
 		e.BriefError = "nothing is said of it yet; does a manager of Gatehouse run?"
@@ -82,17 +88,13 @@ func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.
 	default:
 		e.BriefError = cleanLine(ready.Message)
 	}
-	e.Replicas = replicas(object, status, f, reports)
+	e.Replicas = replicas(object, status, f, reports[v1alpha1.ExecutorIdentity{Kind: kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID}])
 	return e
 }
 
-// replicas joins the entries of a status with the pods and the reports, by UID.
-func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Facts, reports []*v1alpha1.ExecutorPodStatus) []Replica {
+// replicas joins the entries of a status with the pods and the reports, by name and UID.
+func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Facts, reports map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus) []Replica {
 	joined := []Replica{}
-	byPod := map[types.UID]*v1alpha1.ExecutorPodStatus{}
-	for _, report := range reports {
-		byPod[report.Spec.Pod.UID] = report
-	}
 	listed := map[types.UID]bool{}
 	trusted := "" // what the leader trusts, as far as the status tells
 	for _, entry := range status.ByPod {
@@ -100,7 +102,7 @@ func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Fact
 		if entry.Succeeded {
 			trusted = entry.Inputs
 		}
-		joined = append(joined, fromEntry(entry, byPod[entry.PodUID], object.Generation))
+		joined = append(joined, fromEntry(entry, reports[v1alpha1.PodIdentity{Name: entry.ID, UID: entry.PodUID}], object.Generation))
 	}
 	// Past its hundredth a status lists no replica; the reports tell of the others. Out of a cluster it lists none at all.
 	short := len(status.ByPod) > 0 && int(status.Replicas.Expected) > len(status.ByPod)
@@ -108,21 +110,22 @@ func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Fact
 	for i := range f.Pods {
 		pod := &f.Pods[i]
 		pods[pod.UID] = true
+		report := reports[v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}]
 		switch state := stateOf(pod); {
 		case !state.serves:
 			if !listed[pod.UID] { // until the status is written anew, it knows the pod as it was
-				joined = append(joined, notServing(pod, state, byPod[pod.UID]))
+				joined = append(joined, notServing(pod, state, report))
 			}
 		case listed[pod.UID] || !short:
-		case byPod[pod.UID] == nil:
+		case report == nil:
 			joined = append(joined, Replica{Pod: cleanName(pod.Name), PodUID: pod.UID, Serving: true, BriefError: "has not reported"})
 		default:
-			joined = append(joined, fromReport(byPod[pod.UID], object.Generation, trusted))
+			joined = append(joined, fromReport(report, object.Generation, trusted))
 		}
 	}
 	if short && !f.PodsRead {
-		for uid, report := range byPod {
-			if !listed[uid] && !pods[uid] {
+		for pod, report := range reports {
+			if !listed[pod.UID] && !pods[pod.UID] {
 				joined = append(joined, fromReport(report, object.Generation, trusted))
 			}
 		}

@@ -18,7 +18,7 @@ const (
 type List struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Ready says that every Executor in Items is. It says nothing of what Errors say could not be told.
+	// Ready says that every Executor that was asked about is: those in Items, and there are no Errors.
 	Ready bool `json:"ready"`
 	// Items are the cluster's Executors, by name, and then NamespacedExecutors, by namespace and name.
 	Items []Executor `json:"items"`

@@ -122,6 +122,44 @@ func mixed() Facts {
 	}
 }
 
+// A report counts as that of the pod and of the Executor whose names and UIDs it has, and of nobody else's.
+func TestAReportOfAnothersUIDHidesNothing(t *testing.T) {
+	f := mixed()
+	want := Build(f)
+	for n := range 20 {
+		forged := report("production", "gatehouse-b", 7, 6, "9f31c29f31c2", "forged", "forged")
+		forged.Spec.Pod.Name = fmt.Sprintf("pretender-%d", n)
+		if n%2 == 0 {
+			forged.Spec.Pod.Name, forged.Spec.Executor.Name = "gatehouse-b", fmt.Sprintf("pretender-%d", n)
+		}
+		forged.Name = podstatus.PackName(forged.Spec.Pod.Name, forged.Spec.Executor)
+		f.Reports = append(f.Reports, forged)
+	}
+	if got := Build(f); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant\n%+v", got, want)
+	}
+}
+
+// What cannot be told is not Ready.
+func TestWhatCannotBeToldIsNotReady(t *testing.T) {
+	if list := Build(Facts{Errors: []string{"executors.gatehouse.dev cannot be read"}}); list.Ready || list.Answer() != CannotTell {
+		t.Errorf("%+v", list)
+	}
+	if list := Build(Facts{}); !list.Ready || list.Answer() != AllReady {
+		t.Errorf("%+v", list)
+	}
+}
+
+// One that is on its way is not waited for.
+func TestAnExecutorThatIsBeingDeletedSaysSo(t *testing.T) {
+	e := executor("production", 8, v1alpha1.ExecutorStatus{ObservedGeneration: 7, BriefError: "2/3 replicas unhealthy", Conditions: ready(metav1.ConditionFalse, 7, time.Minute)})
+	e.DeletionTimestamp, e.Finalizers = ago(time.Second), []string{"example.com/a", "example.com/b"}
+	item := Build(Facts{Executors: []v1alpha1.Executor{e}}).Items[0]
+	if want := "it is being deleted; it is kept by finalizers: example.com/a, example.com/b"; item.BriefError != want || item.Ready {
+		t.Errorf("%+v, want %q", item, want)
+	}
+}
+
 func TestTheTable(t *testing.T) {
 	for name, wide := range map[string]bool{"table.txt": false, "wide.txt": true} {
 		golden(t, name, newTable(Build(mixed()), wide, now).String())
