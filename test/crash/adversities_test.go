@@ -35,22 +35,25 @@ type ordeal struct {
 }
 
 func (o ordeal) name() string {
-	return strings.ReplaceAll(o.scenario.name+"/"+o.adversity.name, " ", "_")
+	return word(o.scenario.name + "/" + o.adversity.name)
 }
 
 // Whatever the managers see late, twice or not at all, and whatever of theirs arrives late, Gatehouse reaches the state
 // that it reaches without; on the way there it keeps the budget, rolls no gateway twice, and takes nothing back.
 func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
-	seed := faultproxy.Seed(t)
 	only, lag, turns := os.Getenv(fireEnv), fullLag, fullTurns
+	seed := faultproxy.Seed(t, fireEnv+"="+only, lagEnv+"="+os.Getenv(lagEnv))
 	if only == "" {
-		lag, turns = 0, sampleTurns
+		lag = 0
 	}
 	if given := os.Getenv(lagEnv); given != "" {
 		var err error
 		if lag, err = time.ParseDuration(given); err != nil || lag <= 0 {
 			t.Fatalf("%s=%q: write a duration, such as 10s", lagEnv, given)
 		}
+	}
+	if lag < fullLag { // also for one of a sample that is run again
+		turns = sampleTurns
 	}
 	chosen := ordeals(seed, only)
 	if len(chosen) == 0 {
@@ -93,7 +96,7 @@ func TestStaleUnobservedAndIntermediateStates(t *testing.T) {
 		passed := t.Run(o.name(), func(t *testing.T) {
 			t.Cleanup(func() {
 				if t.Failed() {
-					t.Logf("to meet this again: %s=%d %s=%s %s=%s go test -run States ./test/crash", faultproxy.SeedEnv, seed, lagEnv, lag, fireEnv, o.name())
+					t.Logf("to meet this alone: %s", faultproxy.Again(seed, "TestStaleUnobservedAndIntermediateStates", fireEnv+"="+o.name(), lagEnv+"="+lag.String()))
 				}
 			})
 			// Clients that have listed anew wait longer each time, so everyone begins afresh.

@@ -44,14 +44,17 @@ type trial struct {
 }
 
 func (t trial) name() string {
-	return strings.ReplaceAll(t.scenario.name+"/"+t.point.String(), " ", "_")
+	return word(t.scenario.name + "/" + t.point.String())
 }
+
+// word is a name as one writes it in a shell.
+func word(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
 // C16: killed at any write, with another replica to take over, Gatehouse reaches the state that it reaches without, and
 // on the way there it keeps the budget, rolls no gateway twice and writes nothing else.
 func TestC16CrashAnywhere(t *testing.T) {
-	seed := faultproxy.Seed(t)
 	only := os.Getenv(pointsEnv)
+	seed := faultproxy.Seed(t, pointsEnv+"="+only)
 
 	work := newLanes(t)
 
@@ -59,7 +62,7 @@ func TestC16CrashAnywhere(t *testing.T) {
 	uninterrupted := make([]outcome, len(scenarios))
 	spread(work, scenarios, func(l *lane, s scenario) {
 		i := index(s)
-		if only != "" && only != "all" && !strings.HasPrefix(only, strings.ReplaceAll(s.name, " ", "_")+"/") {
+		if only != "" && only != "all" && !strings.HasPrefix(only, word(s.name)+"/") {
 			return
 		}
 		t.Run(trial{s, point{}}.name(), func(t *testing.T) { uninterrupted[i] = l.play(t, s, point{}, nil) })
@@ -82,7 +85,7 @@ func TestC16CrashAnywhere(t *testing.T) {
 		passed := t.Run(tr.name(), func(t *testing.T) {
 			t.Cleanup(func() {
 				if t.Failed() {
-					t.Logf("to run this point alone: %s=%s", pointsEnv, tr.name())
+					t.Logf("to run this point alone: %s", faultproxy.Again(seed, "TestC16CrashAnywhere", pointsEnv+"="+tr.name()))
 				}
 			})
 			out = l.play(t, tr.scenario, tr.point, &uninterrupted[index(tr.scenario)])

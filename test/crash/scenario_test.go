@@ -130,7 +130,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "a tenant's edit during a rollout", gateways: 4, budget: 1, loose: true,
+		name: "edit by a tenant during a rollout", gateways: 4, budget: 1, loose: true,
 		story: func(t *testing.T, r *run) {
 			f := r.fleet()
 			f.SetImage(t, r.image(t, "v2"))

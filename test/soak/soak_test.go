@@ -55,8 +55,9 @@ func length(t *testing.T) time.Duration {
 // Everybody edits everything while everything goes wrong. Afterwards all is as the specs say, nothing is sent, nothing
 // is retried, and the process has not grown.
 func TestSoak(t *testing.T) {
-	seed, length := faultproxy.Seed(t), length(t)
-	t.Logf("%s of edits and faults, %s=%d", length, faultproxy.SeedEnv, seed)
+	length := length(t)
+	seed := faultproxy.Seed(t, lengthEnv+"="+length.String())
+	t.Logf("%s of edits and faults", length)
 
 	w := newWorld(t, seed)
 	c := w.staffed(t, seed)

@@ -3,6 +3,7 @@ package truth
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ const rightAfter = 10 * time.Second
 // leaders kills one after the other, in the midst of edits. Every other one loses its pod too, so that another replica
 // leads; the others come back in their pods, and lead on by their own lease.
 func (w *world) leaders(t *testing.T) {
-	random := rand.New(rand.NewPCG(faultproxy.Seed(t), 7))
+	random := rand.New(rand.NewPCG(faultproxy.Seed(t, fullEnv+"="+os.Getenv(fullEnv)), 7))
 	var longest time.Duration
 	for n := range w.kills {
 		leader := w.replicas.Led(t, "")
