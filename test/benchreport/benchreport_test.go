@@ -80,14 +80,14 @@ func TestPackagesAddToOneFile(t *testing.T) {
     "unit": "s",
     "floor": 2,
     "ratio": 2,
-    "target": "ratio \u003c= 1.5",
+    "target": "ratio <= 1.5",
     "ok": false
   },
   {
     "name": "a",
     "value": 2,
     "unit": "s",
-    "target": "value \u003c= 3",
+    "target": "value <= 3",
     "ok": true
   }
 ]

@@ -1,6 +1,7 @@
 package benchreport
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,14 +67,17 @@ func (r *Report) Store(path string) error {
 		stored = slices.DeleteFunc(stored, func(other Result) bool { return other.Name == one.Name })
 		stored = append(stored, one)
 	}
-	text, err := json.MarshalIndent(stored, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false) // people read targets
+	if err := encoder.Encode(stored); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }
 
 func load(path string) ([]Result, error) {
