@@ -18,6 +18,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
@@ -105,6 +107,55 @@ func TestC05AVerdictBelongsToTheSpecThatItWasComputedFrom(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A pause is written that the manager is not told of, while a slot of the window becomes free. Fails when somebody is
+// admitted by a view from before the pause.
+func TestC05APauseHoldsFromTheMomentThatItIsWritten(t *testing.T) {
+	down(t)
+	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
+	options := product.Manager("gatehouse-0")
+	options.Kubeconfig = proxy.Kubeconfig
+	manager.Start(t, options)
+	f := fleet.New(t, product, fleet.Options{Gateways: 3, Release: func(r *v1alpha1.GatewayRelease) {
+		r.Spec.Rollout.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+		r.Spec.Rollout.MinReadySeconds = ptr.To[int32](3) // the slot becomes free after the pause
+	}})
+	f.Converged(t, f.V1)
+	v2 := f.Push(t, "v2")
+	f.SetImage(t, f.Image("v2"))
+	inFlight(t, f, v2)
+	release := proxy.Hold(faultproxy.Every(faultproxy.Verb("watch"), faultproxy.Of("gatehouse.dev", "gatewayreleases")))
+	t.Cleanup(release)
+	paused := f.EditRelease(t, func(r *v1alpha1.GatewayRelease) { r.Spec.Rollout.Paused = true })
+	given := map[types.UID]bool{}
+	for _, entry := range paused.Status.Rollout.InFlight {
+		given[entry.UID] = true
+	}
+
+	refused := faultproxy.Count{Verb: "patch", Group: "gatehouse.dev", Resource: "gatewayreleases", Subresource: "status", Outcome: "409"}
+	nobodyElse := func() error {
+		for _, entry := range f.Release(t).Status.Rollout.InFlight {
+			if !given[entry.UID] {
+				return fmt.Errorf("%s was admitted after the pause", entry.Name)
+			}
+		}
+		return nil
+	}
+	eventually.Succeeds(t, fleet.Patience, func() error {
+		if err := nobodyElse(); err != nil {
+			t.Fatal(err)
+		}
+		if proxy.Counts()[refused] == 0 {
+			return errors.New("nothing was decided by the view from before the pause")
+		}
+		return nil
+	})
+	release()
+	f.ReleaseSays(t, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonRolloutPaused)
+	eventually.Holds(t, time.Second, nobodyElse)
+	f.EditRelease(t, func(r *v1alpha1.GatewayRelease) { r.Spec.Rollout.Paused = false })
+	f.Converged(t, v2)
 }
 
 // A leader that was paused for longer than its lease goes on for a while beside the one that took over. Fails when a

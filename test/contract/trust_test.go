@@ -134,6 +134,7 @@ func TestC15ADecidedNegativeStopsTheRolloutAtOnce(t *testing.T) {
 	running(t)
 	v := newVouched(t)
 	v.Converged(t, v.V1)
+	runs := v.Footprint(t)
 	v2 := v.Push(t, "v2")
 	v.sign(t, v2)
 	v.SetImage(t, v.Image("v2"))
@@ -150,6 +151,13 @@ func TestC15ADecidedNegativeStopsTheRolloutAtOnce(t *testing.T) {
 	stays := func() error {
 		if recorded, _ := v.given(t, v2); recorded != took {
 			return fmt.Errorf("%d gateways have recorded v2, %d had when trust was withdrawn", recorded, took)
+		}
+		now := v.Footprint(t)
+		for _, gateway := range v.All(t) {
+			key := "Deployment " + gateway.Namespace + "/" + gateway.Name
+			if gateway.Status.Revision.Image == v.Pinned(v.V1) && now[key] != runs[key] || gateway.Status.Replicas.Ready != 1 {
+				return fmt.Errorf("what runs is touched: %s was %s and is %s, with %d ready replicas", key, runs[key], now[key], gateway.Status.Replicas.Ready)
+			}
 		}
 		return nil
 	}
