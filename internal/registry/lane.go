@@ -7,16 +7,34 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// lane is the queue of one registry, whoever asks and with whatever access.
-// Lanes take turns, so that a long queue at one registry delays no other; and
-// one that does not answer holds a single worker.
+// site is a registry, by whatever access it is asked. It exists as long as one
+// of its lanes does.
+type site struct {
+	host  string
+	lanes map[accessKey]*lane
+	// running counts the attempts under way, by the state of their lane when
+	// they began; held are lanes that may start none before one of those ends.
+	running [inTrouble + 1]int
+	held    []*lane
+}
+
+// lane is the queue of one registry with one access: what goes wrong with one
+// set of authorities or credentials says nothing about another. Lanes take
+// turns, so that a long queue in one delays no other, and those of a registry
+// share what it may have of the workers with those in the same state alone. A
+// lane exists as long as an entry uses it.
 type lane struct {
-	host     string
-	waiting  []*entry
-	running  int
-	offered  bool // it is in Pool.ready or Pool.doubtful
-	state    laneState
-	circuits map[accessKey]*circuit
+	site    *site
+	access  accessKey
+	entries int
+	waiting []*entry
+	running int
+	offered bool // it is in Pool.ready, in Pool.doubtful or held by its site
+	state   laneState
+	breaker *gobreaker.TwoStepCircuitBreaker[any]
+	trouble *Error    // the last failure of the registry
+	reopens time.Time // nothing is attempted before
+	openFor time.Duration
 }
 
 // laneState is how the last attempt found the registry.
@@ -28,29 +46,16 @@ const (
 	inTrouble
 )
 
-// circuit is a lane with one access: what goes wrong with one set of
-// authorities or credentials says nothing about another. It exists as long as
-// an entry uses it.
-type circuit struct {
-	lane    *lane
-	access  accessKey
-	entries int
-	breaker *gobreaker.TwoStepCircuitBreaker[any]
-	trouble *Error    // the last failure of the registry
-	reopens time.Time // nothing is attempted before
-	openFor time.Duration
-}
-
-func (p *Pool) circuit(e *entry) *circuit {
-	l := p.lanes[e.host]
-	if l == nil {
-		l = &lane{host: e.host, circuits: map[accessKey]*circuit{}}
-		p.lanes[e.host] = l
+func (p *Pool) lane(e *entry) *lane {
+	at := p.sites[e.host]
+	if at == nil {
+		at = &site{host: e.host, lanes: map[accessKey]*lane{}}
+		p.sites[e.host] = at
 	}
-	c := l.circuits[e.key.access]
-	if c == nil {
-		c = &circuit{lane: l, access: e.key.access, openFor: p.options.BreakerOpen}
-		c.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+	l := at.lanes[e.key.access]
+	if l == nil {
+		l = &lane{site: at, access: e.key.access, openFor: p.options.BreakerOpen}
+		l.breaker = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 			Name:        e.host,
 			MaxRequests: 1,
 			Timeout:     p.options.BreakerOpen,
@@ -59,73 +64,101 @@ func (p *Pool) circuit(e *entry) *circuit {
 			},
 			IsSuccessful: func(err error) bool { return err == nil },
 		})
-		l.circuits[e.key.access] = c
+		at.lanes[e.key.access] = l
 	}
-	c.entries++
-	return c
+	l.entries++
+	return l
 }
 
-func (p *Pool) releaseCircuit(c *circuit) {
-	c.entries--
-	if c.entries > 0 {
+func (p *Pool) releaseLane(l *lane) {
+	l.entries--
+	if l.entries > 0 {
 		return
 	}
-	delete(c.lane.circuits, c.access)
-	if len(c.lane.circuits) == 0 {
-		delete(p.lanes, c.lane.host)
+	delete(l.site.lanes, l.access)
+	if len(l.site.lanes) == 0 {
+		delete(p.sites, l.site.host)
 	}
 }
 
 // refuse returns why the registry is not asked now: the trouble it was last
 // found in, in the same words, so that a summary does not flap; nil if it may
 // be asked.
-func (c *circuit) refuse(now time.Time) *Error {
-	if c.trouble != nil && (now.Before(c.reopens) || c.breaker.State() == gobreaker.StateOpen) {
-		return c.trouble
+func (l *lane) refuse(now time.Time) *Error {
+	if l.trouble != nil && (now.Before(l.reopens) || l.breaker.State() == gobreaker.StateOpen) {
+		return l.trouble
 	}
 	return nil
 }
 
 // learn takes in how an attempt ended. Only trouble of the registry itself
 // counts: that one tag is not found says that it is in order.
-func (c *circuit) learn(failure *Error, done func(error), now time.Time) {
+func (l *lane) learn(failure *Error, done func(error), now time.Time) {
 	if failure == nil || !failure.troubled() {
-		c.lane.state = inOrder
+		l.state = inOrder
 		done(nil)
-		if c.breaker.State() == gobreaker.StateClosed {
-			c.trouble = nil
+		if l.breaker.State() == gobreaker.StateClosed {
+			l.trouble = nil
 		}
 		return
 	}
-	c.lane.state = inTrouble
-	c.trouble = failure
+	l.state = inTrouble
+	l.trouble = failure
 	done(failure)
-	if c.breaker.State() == gobreaker.StateOpen {
-		c.reopens = now.Add(c.openFor)
+	if l.breaker.State() == gobreaker.StateOpen {
+		l.reopens = now.Add(l.openFor)
 	}
-	if wait := failure.RetryAfter(); wait > 0 && now.Add(wait).After(c.reopens) {
-		c.reopens = now.Add(wait)
+	if wait := failure.RetryAfter(); wait > 0 && now.Add(wait).After(l.reopens) {
+		l.reopens = now.Add(wait)
 	}
 }
 
-// limit is how many attempts the lane may have under way.
-func (l *lane) limit(perRegistry int) int {
+// share is how many attempts the lanes of a registry that are in a state may
+// have under way together. Those not tried yet may turn out to be in trouble,
+// and must not hold up those in order for that.
+func (p *Pool) share(state laneState) int {
+	switch state {
+	case inOrder:
+		return p.options.PerRegistry
+	case untried:
+		return (p.options.PerRegistry + 1) / 2
+	default:
+		return 1
+	}
+}
+
+// limit is how many of them one lane may have.
+func (p *Pool) limit(l *lane) int {
 	if l.state == inOrder {
-		return perRegistry
+		return p.options.PerRegistry
 	}
 	return 1
 }
 
 // offer puts a lane at the end of its turn if it has something to start.
 func (p *Pool) offer(l *lane) {
-	if l.offered || len(l.waiting) == 0 || l.running >= l.limit(p.options.PerRegistry) {
+	if l.offered || len(l.waiting) == 0 || l.running >= p.limit(l) {
 		return
 	}
 	l.offered = true
+	p.lineUp(l)
+}
+
+func (p *Pool) lineUp(l *lane) {
 	if l.state == inTrouble {
 		p.doubtful = append(p.doubtful, l)
 	} else {
 		p.ready = append(p.ready, l)
+	}
+}
+
+// unhold lets the lanes of a registry have their turn again, of whose attempts
+// one has ended.
+func (p *Pool) unhold(at *site) {
+	held := at.held
+	at.held = nil
+	for _, l := range held {
+		p.lineUp(l)
 	}
 }
 
@@ -143,8 +176,12 @@ func (p *Pool) dispatch() {
 		default:
 			return
 		}
+		if l.site.running[l.state] >= p.share(l.state) {
+			l.site.held = append(l.site.held, l)
+			continue
+		}
 		l.offered = false
-		if len(l.waiting) > 0 && l.running < l.limit(p.options.PerRegistry) {
+		if len(l.waiting) > 0 && l.running < p.limit(l) {
 			p.begin(pop(&l.waiting))
 		}
 		p.offer(l)
@@ -158,34 +195,39 @@ func pop[T any](queue *[]T) T {
 	return first
 }
 
+// count takes in that an attempt of a lane that was in a state begins, or ends.
+func (p *Pool) count(l *lane, was laneState, change int) {
+	p.running += change
+	if was == inTrouble {
+		p.runningDoubtful += change
+	}
+	l.running += change
+	l.site.running[was] += change
+}
+
 // begin starts the attempt of an entry, or answers it at once if its registry
 // is left alone meanwhile.
 func (p *Pool) begin(e *entry) {
 	now := p.options.Clock.Now()
-	c := e.circuit
-	refusal := c.refuse(now)
+	l := e.lane
+	refusal := l.refuse(now)
 	var done func(error)
 	if refusal == nil {
 		var err error
-		if done, err = c.breaker.Allow(); err != nil {
-			refusal = c.trouble // another attempt is finding out whether it is over
+		if done, err = l.breaker.Allow(); err != nil {
+			refusal = l.trouble // another attempt is finding out whether it is over
 		}
 	}
 	if refusal != nil {
 		from := now
-		if c.reopens.After(now) {
-			from = c.reopens
+		if l.reopens.After(now) {
+			from = l.reopens
 		}
 		p.record(e, outcome{err: e.sameWords(refusal), at: now, retryAt: from.Add(p.jittered(p.options.BackoffBase))})
 		p.settle(e)
 		return
 	}
-	doubtful := c.lane.state == inTrouble
-	p.running++
-	c.lane.running++
-	if doubtful {
-		p.runningDoubtful++
-	}
+	p.count(l, l.state, 1)
 	p.attempts.Add(1)
-	go p.attempt(p.ctx, e, doubtful, done)
+	go p.attempt(p.ctx, e, l.state, done)
 }

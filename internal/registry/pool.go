@@ -21,8 +21,9 @@ import (
 type PoolOptions struct {
 	// Workers is how many attempts run at a time. Default 32.
 	Workers int
-	// PerRegistry is how many of them may be at one registry that answers; one
-	// that has not answered, or not the last time, gets a single one. Default 4.
+	// PerRegistry is how many of them may be at one registry by accesses with
+	// which it answers; half as many may be by others that were not tried yet,
+	// and a single one by those with which it did not answer. Default 4.
 	PerRegistry int
 	// MaxResults bounds how many questions are known or waited for; beyond
 	// it the least recently asked one is forgotten. Default 8192.
@@ -99,8 +100,8 @@ type Pool struct {
 	runningDoubtful int
 	entries         map[entryKey]*entry
 	idle            *list.List // of *entry without an attempt, the least recently asked for first
-	lanes           map[string]*lane
-	ready           []*lane // lanes that may start an attempt, in turn
+	sites           map[string]*site
+	ready           []*lane // those that may start an attempt, in turn
 	doubtful        []*lane // likewise, of registries that were last found in trouble
 	queues          []workqueue.TypedInterface[reconcile.Request]
 }
@@ -109,7 +110,7 @@ type Pool struct {
 // attempt queued or running; many who ask share it.
 type entry struct {
 	question
-	circuit  *circuit
+	lane     *lane
 	owners   map[types.NamespacedName]struct{} // to wake
 	idle     *list.Element                     // nil while an attempt is queued or runs
 	latest   outcome
@@ -123,7 +124,7 @@ func NewPool(client *Client, options PoolOptions) *Pool {
 		options: options.withDefaults(),
 		entries: map[entryKey]*entry{},
 		idle:    list.New(),
-		lanes:   map[string]*lane{},
+		sites:   map[string]*site{},
 	}
 }
 
@@ -215,8 +216,8 @@ func (p *Pool) look(q question, t terms) (outcome, bool) {
 		if e.answers(t, now) {
 			return e.latest, true
 		}
-		if refusal := e.circuit.refuse(now); refusal != nil {
-			p.record(e, outcome{err: e.sameWords(refusal), at: now, retryAt: e.circuit.reopens.Add(p.jittered(p.options.BackoffBase))})
+		if refusal := e.lane.refuse(now); refusal != nil {
+			p.record(e, outcome{err: e.sameWords(refusal), at: now, retryAt: e.lane.reopens.Add(p.jittered(p.options.BackoffBase))})
 			return e.latest, true
 		}
 		e.question = q
@@ -266,7 +267,7 @@ func (p *Pool) entry(q question) *entry {
 		p.forget(oldest.Value.(*entry))
 	}
 	e := &entry{question: q, owners: map[types.NamespacedName]struct{}{}}
-	e.circuit = p.circuit(e)
+	e.lane = p.lane(e)
 	e.idle = p.idle.PushBack(e)
 	p.entries[q.key] = e
 	return e
@@ -275,29 +276,25 @@ func (p *Pool) entry(q question) *entry {
 func (p *Pool) forget(e *entry) {
 	p.idle.Remove(e.idle)
 	delete(p.entries, e.key)
-	p.releaseCircuit(e.circuit)
+	p.releaseLane(e.lane)
 }
 
 func (p *Pool) enqueue(e *entry) {
 	p.idle.Remove(e.idle)
 	e.idle = nil
-	e.circuit.lane.waiting = append(e.circuit.lane.waiting, e)
-	p.offer(e.circuit.lane)
+	e.lane.waiting = append(e.lane.waiting, e)
+	p.offer(e.lane)
 }
 
 // attempt runs in a goroutine of its own, which Start waits for.
-func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(error)) {
+func (p *Pool) attempt(ctx context.Context, e *entry, was laneState, done func(error)) {
 	defer p.attempts.Done()
 	began := p.options.Clock.Now()
 	value, again, err := e.ask(ctx)
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running--
-	e.circuit.lane.running--
-	if doubtful {
-		p.runningDoubtful--
-	}
+	p.count(e.lane, was, -1)
 	failure, _ := asError(err)
 	if failure == nil && err != nil {
 		failure = &Error{Kind: Undecided, text: err.Error(), cause: err}
@@ -307,7 +304,7 @@ func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(e
 		p.settle(e)
 		return
 	}
-	e.circuit.learn(failure, done, p.options.Clock.Now())
+	e.lane.learn(failure, done, p.options.Clock.Now())
 	latest := outcome{value: value, err: err, at: began}
 	switch {
 	case failure != nil && !failure.Terminal():
@@ -321,7 +318,8 @@ func (p *Pool) attempt(ctx context.Context, e *entry, doubtful bool, done func(e
 	}
 	p.record(e, latest)
 	p.settle(e)
-	p.offer(e.circuit.lane)
+	p.unhold(e.lane.site)
+	p.offer(e.lane)
 	p.dispatch()
 }
 

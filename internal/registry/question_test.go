@@ -138,3 +138,71 @@ func TestQuestionsShareTheLanesOfResolving(t *testing.T) {
 		t.Errorf("asked %d times although the breaker was open", asked)
 	}
 }
+
+// about is a question about one registry, with an access, that ends as asking does.
+func about(tb testing.TB, key, access string, asking func(context.Context) error) registry.Question[string] {
+	return registry.Question[string]{
+		Key: key, Access: access, Reference: parse(tb, "registry.example/team/gw:1"), Owner: types.NamespacedName{Name: "owner"},
+		Ask:   func(ctx context.Context) (string, bool, error) { return key, false, asking(ctx) },
+		Heard: func(registry.Answer[string], registry.Answer[string]) {},
+	}
+}
+
+// Who asks with the wrong authorities, or in a way that is never answered, takes nothing of a registry from those whom it
+// answers.
+func TestTroubleWithOneAccessSlowsNoOther(t *testing.T) {
+	const share = 3
+	p := startPool(t, client(t, registry.Options{}), registry.PoolOptions{PerRegistry: share})
+	answerTo(t, p, about(t, "first", "right", func(context.Context) error { return nil }))
+	for i := range 3 { // which opens the breaker
+		wrong := about(t, fmt.Sprint("first", i), "wrong", func(context.Context) error { return &registry.Error{Kind: registry.Untrusted} })
+		if answer := answerTo(t, p, wrong); answer.Err == nil {
+			t.Fatalf("got %+v", answer)
+		}
+	}
+	for i := range 40 { // which is more than there are workers
+		registry.Ask(p.Pool, about(t, "never", fmt.Sprint("tenant", i), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
+	}
+	began, gate := make(chan struct{}, 2*share), make(chan struct{})
+	for i := range 2 * share {
+		registry.Ask(p.Pool, about(t, fmt.Sprint("v", i), "right", func(context.Context) error { began <- struct{}{}; <-gate; return nil }))
+	}
+	begins(t, began, share)
+	close(gate)
+	begins(t, began, share)
+}
+
+// begins waits until so many attempts have begun.
+func begins(tb testing.TB, began <-chan struct{}, attempts int) {
+	tb.Helper()
+	for i := range attempts {
+		select {
+		case <-began:
+		case <-time.After(patience):
+			tb.Fatalf("%d attempts have begun, want %d", i, attempts)
+		}
+	}
+}
+
+// However many ask it in vain, a registry that does not answer holds one worker, and each of them has a turn.
+func TestARegistryInTroubleHoldsOneWorker(t *testing.T) {
+	const accesses = 8
+	trouble := &registry.Error{Kind: registry.ServerError}
+	p := startPool(t, client(t, registry.Options{}), registry.PoolOptions{})
+	for i := range accesses {
+		answerTo(t, p, about(t, "first", fmt.Sprint(i), func(context.Context) error { return trouble }))
+	}
+	began, gate := make(chan struct{}, accesses), make(chan struct{})
+	for i := range accesses {
+		registry.Ask(p.Pool, about(t, "again", fmt.Sprint(i), func(context.Context) error { began <- struct{}{}; <-gate; return trouble }))
+	}
+	begins(t, began, 1)
+	other := about(t, "other", "", func(context.Context) error { return nil })
+	other.Reference = parse(t, "another.example/team/gw:1")
+	answerTo(t, p, other) // by when all that is to begin has begun
+	if more := len(began); more != 0 {
+		t.Errorf("%d more attempts at a time", more)
+	}
+	close(gate)
+	begins(t, began, accesses-1)
+}
