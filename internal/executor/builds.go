@@ -106,8 +106,10 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 	known := present.known
 	if !present.whole {
 		stored, err := r.reader.lastGood(ctx, e.Namespace, r.namespace, e.UID, e.Generation)
-		if a.unread = err; stored != nil && (one.good == nil || stored.generation > one.good.generation) {
-			one.good = stored
+		a.unread = err
+		newer := stored != nil && (one.good == nil || stored.generation > one.good.generation)
+		if newer && (stored.generation < e.Generation || present.compiled != nil) {
+			one.good = stored // what was good of the present spec elsewhere, and is not built here at all, replaces nothing
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +212,33 @@ func TestTheLastGoodSpecIsServedByThoseWhoHaveNotSeenIt(t *testing.T) {
 	}
 	gate.Unlock()
 	other.says(e, fails(v1alpha1.ReasonMaterialMissing, "nowhere"))
+	other.serves(name, generation(2))
+}
+
+// A replica that cannot read what a spec names, which another could, goes on with the spec before.
+func TestWhatIsGoodElsewhereReplacesNothingWhileItIsUnread(t *testing.T) {
+	b := newBench(t)
+	b.secret(b.namespace, "keys", map[string]string{"a": newKey(t)})
+	b.secret(b.namespace, "unread", map[string]string{"a": newKey(t)})
+	e := b.executor(byKeys("a.test/*", "keys/a"))
+	name := client.ObjectKeyFromObject(e)
+	leader := b.start(setup{})
+	leader.says(e, succeeds)
+	away := &atomic.Bool{}
+	other := b.start(setup{elect: true, reader: func(next client.Reader) client.Reader { return unreadable{next, away} }})
+	other.serves(name, generation(1))
+	other.quiet()
+	away.Store(true)
+	edit(b, e, func(e *v1alpha1.Executor) { e.Spec.Verifiers[0].Cosign.Keys[0].SecretRef.Name = "unread" })
+	leader.says(e, succeeds)
+	b.stored(e, 2)
+	edit(b, e, func(e *v1alpha1.Executor) {
+		e.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	other.says(e, troubled(v1alpha1.ReasonUnreadable, "generation 1 goes on serving"))
+	other.quiet()
+	other.serves(name, generation(1))
+	away.Store(false)
 	other.serves(name, generation(2))
 }
 
