@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,7 +40,7 @@ the cluster does not answer, a name is not there, a right is missing, or the com
   gatehouse status production -o wide
   gatehouse status -n tenant-a --watch
   gatehouse status -A -o json | jq -r '.items[] | select(.ready | not) | .name'`,
-		Args: func(_ *cobra.Command, _ []string) error {
+		Args: func(_ *cobra.Command, names []string) error {
 			switch options.Output = status.Output(output); options.Output {
 			case status.Table, status.Wide, status.JSON, status.YAML:
 			default:
@@ -53,6 +54,11 @@ the cluster does not answer, a name is not there, a right is missing, or the com
 			}
 			if options.Namespace != "" && options.AllNamespaces {
 				return usageError("--namespace and --all-namespaces contradict each other; leave one of them out")
+			}
+			for _, name := range names {
+				if _, alone, found := strings.Cut(name, "/"); found {
+					return usageError("%q is no name; write %s alone, and for a NamespacedExecutor --namespace besides", name, alone)
+				}
 			}
 			if options.RequestTimeout < 0 {
 				return usageError("--request-timeout is %s; write a duration such as 30s, or 0 for none", options.RequestTimeout)

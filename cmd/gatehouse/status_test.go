@@ -64,6 +64,7 @@ func TestStatus(t *testing.T) {
 		{"no such output", []string{"-o", "xml"}, statusUsage, "write wide, json or yaml"},
 		{"wide and JSON", []string{"--wide", "-o", "json"}, statusUsage, "leave one of them out"},
 		{"one namespace and all", []string{"-A", "-n", "a"}, statusUsage, "leave one of them out"},
+		{"a name with its namespace", []string{"tenant-a/own"}, statusUsage, "write own alone, and for a NamespacedExecutor --namespace besides"},
 		{"a timeout before now", []string{"--request-timeout", "-1s"}, statusUsage, "write a duration such as 30s"},
 	}
 	for _, tt := range tests {

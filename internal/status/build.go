@@ -68,7 +68,7 @@ func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.
 	e := Executor{
 		Kind: kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID, Mode: mode,
 		Generation: object.Generation, ObservedGeneration: status.ObservedGeneration,
-		BriefError: cleanLine(status.BriefError), Error: cleanLines(status.Error), Counts: status.Replicas,
+		BriefError: cleanLine(status.BriefError), Error: cleanLines(status.Error), Counts: status.Replicas, listed: len(status.ByPod),
 	}
 	e.Counts.Summary = cleanName(e.Counts.Summary)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
@@ -95,37 +95,45 @@ func build(kind v1alpha1.ExecutorKind, object *metav1.ObjectMeta, mode v1alpha1.
 // replicas joins the entries of a status with the pods and the reports, by name and UID.
 func replicas(object *metav1.ObjectMeta, status *v1alpha1.ExecutorStatus, f Facts, reports map[v1alpha1.PodIdentity]*v1alpha1.ExecutorPodStatus) []Replica {
 	joined := []Replica{}
-	listed := map[types.UID]bool{}
+	there := map[v1alpha1.PodIdentity]*corev1.Pod{}
+	for i := range f.Pods {
+		there[v1alpha1.PodIdentity{Name: f.Pods[i].Name, UID: f.Pods[i].UID}] = &f.Pods[i]
+	}
+	listed := map[v1alpha1.PodIdentity]bool{}
 	trusted := "" // what the leader trusts, as far as the status tells
 	for _, entry := range status.ByPod {
-		listed[entry.PodUID] = true
+		id := v1alpha1.PodIdentity{Name: entry.ID, UID: entry.PodUID}
+		listed[id] = true
 		if entry.Succeeded {
 			trusted = entry.Inputs
 		}
-		joined = append(joined, fromEntry(entry, reports[v1alpha1.PodIdentity{Name: entry.ID, UID: entry.PodUID}], object.Generation))
+		// Until the status is written anew, it knows the pods as they were; and nobody writes it while none runs.
+		switch pod := there[id]; {
+		case f.PodsRead && pod == nil:
+			joined = append(joined, Replica{Pod: cleanName(entry.ID), PodUID: types.UID(cleanName(string(entry.PodUID))), BriefError: "not serving: there is no such pod"})
+		case f.PodsRead && !stateOf(pod).serves:
+			joined = append(joined, notServing(pod, stateOf(pod), reports[id]))
+		default:
+			joined = append(joined, fromEntry(entry, reports[id], object.Generation))
+		}
 	}
 	// Past its hundredth a status lists no replica; the reports tell of the others. Out of a cluster it lists none at all.
 	short := len(status.ByPod) > 0 && int(status.Replicas.Expected) > len(status.ByPod)
-	pods := map[types.UID]bool{}
-	for i := range f.Pods {
-		pod := &f.Pods[i]
-		pods[pod.UID] = true
-		report := reports[v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}]
+	for id, pod := range there {
 		switch state := stateOf(pod); {
+		case listed[id]:
 		case !state.serves:
-			if !listed[pod.UID] { // until the status is written anew, it knows the pod as it was
-				joined = append(joined, notServing(pod, state, report))
-			}
-		case listed[pod.UID] || !short:
-		case report == nil:
+			joined = append(joined, notServing(pod, state, reports[id]))
+		case !short:
+		case reports[id] == nil:
 			joined = append(joined, Replica{Pod: cleanName(pod.Name), PodUID: pod.UID, Serving: true, BriefError: "has not reported"})
 		default:
-			joined = append(joined, fromReport(report, object.Generation, trusted))
+			joined = append(joined, fromReport(reports[id], object.Generation, trusted))
 		}
 	}
 	if short && !f.PodsRead {
-		for pod, report := range reports {
-			if !listed[pod.UID] && !pods[pod.UID] {
+		for id, report := range reports {
+			if !listed[id] {
 				joined = append(joined, fromReport(report, object.Generation, trusted))
 			}
 		}

@@ -105,8 +105,19 @@ func (i installation) pod(t *testing.T, name string, set ...func(*corev1.Pod)) *
 	return p
 }
 
+// executor makes one with a status, and pods for those that the status tells of, where there are none.
 func (i installation) executor(t *testing.T, name string, status v1alpha1.ExecutorStatus) *v1alpha1.Executor {
 	t.Helper()
+	for n := range status.ByPod {
+		p := &corev1.Pod{}
+		err := i.client.Get(t.Context(), client.ObjectKey{Namespace: i.home, Name: status.ByPod[n].ID}, p)
+		if apierrors.IsNotFound(err) {
+			p = i.pod(t, status.ByPod[n].ID)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		status.ByPod[n].PodUID = p.UID
+	}
 	e := &v1alpha1.Executor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ExecutorSpec{VerificationSpec: spec()}}
 	say(t, i.client, e, func() { e.Status = status })
 	return e
@@ -293,6 +304,21 @@ func TestATenantAsksForItsOwn(t *testing.T) {
 	}
 }
 
+// Without a single pod of Gatehouse, what is told is of before, or of another namespace.
+func TestThatNoReplicaRunsIsSaid(t *testing.T) {
+	i := install(t)
+	i.executor(t, "running", served("gatehouse-a"))
+	elsewhere := shared.Namespace(t, "elsewhere")
+	got := ask(t, i.client, Options{Question: Question{Names: []string{"running"}, Home: elsewhere}})
+	want := "note: there is no pod of Gatehouse in namespace " + elsewhere + ": told is what it has written last; see why none runs, or name the namespace that it is installed in with --gatehouse-namespace\n"
+	if got.err != want || !strings.Contains(got.out, "not serving: there is no such pod") {
+		t.Errorf("%s%s", got.out, got.err)
+	}
+	if got := ask(t, i.client, Options{Question: Question{Names: []string{"running"}, Home: i.home}}); got.err != "" || !strings.Contains(got.out, "gatehouse-a   yes") {
+		t.Errorf("%s%s", got.out, got.err)
+	}
+}
+
 func TestWhatIsNotThereCannotBeTold(t *testing.T) {
 	i := install(t)
 	i.executor(t, "there", served())
@@ -300,7 +326,7 @@ func TestWhatIsNotThereCannotBeTold(t *testing.T) {
 	if got.answer != CannotTell || got.err != "error: Executor \"elsewhere\" not found\n" || !strings.Contains(got.out, "\nthere ") {
 		t.Errorf("answer %d, %s\n%s", got.answer, got.err, got.out)
 	}
-	if got := ask(t, i.client, Options{Question: Question{Namespace: i.home, Home: i.home}}); got.answer != AllReady || got.out != "" || got.err != "note: there is no Executor\n" {
+	if got := ask(t, i.client, Options{Question: Question{Namespace: i.home, Home: i.home}}); got.answer != AllReady || got.out != "" || got.err != "note: there is no NamespacedExecutor in namespace "+i.home+"\n" {
 		t.Errorf("an empty namespace: answer %d, %q, %q", got.answer, got.out, got.err)
 	}
 }

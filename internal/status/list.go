@@ -22,7 +22,7 @@ type List struct {
 	Ready bool `json:"ready"`
 	// Items are the cluster's Executors, by name, and then NamespacedExecutors, by namespace and name.
 	Items []Executor `json:"items"`
-	// Notes say what was left out because it may not be read.
+	// Notes say what was left out because it may not be read, that there is nothing to tell of, or that no replica runs.
 	Notes []string `json:"notes,omitempty"`
 	// Errors say what was asked for and cannot be told.
 	Errors []string `json:"errors,omitempty"`
@@ -49,6 +49,8 @@ type Executor struct {
 	Counts v1alpha1.ReplicaCounts `json:"replicas"`
 	// Replicas are those with trouble first, then by name, and last those that do not serve.
 	Replicas []Replica `json:"byPod"`
+
+	listed int // by the status itself
 }
 
 // Replica is one pod of the installation, and what it serves of an Executor.

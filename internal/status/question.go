@@ -111,6 +111,9 @@ func (r *reading) facts(ctx context.Context) Facts {
 			}
 		}
 	}
+	if len(f.Errors)+len(found) == 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("there is no %s%s", r.what(), r.where()))
+	}
 	var refused []string
 	pods, err := r.pods.all()
 	f.PodsRead = err == nil
@@ -120,12 +123,22 @@ func (r *reading) facts(ctx context.Context) Facts {
 		}
 	}
 	refused = note(&f, refused, r.pods.resource, err)
+	if f.PodsRead && len(pods) == 0 && f.tellsOfPods() {
+		f.Notes = append(f.Notes, fmt.Sprintf("there is no pod of Gatehouse in namespace %s: told is what it has written last; see why none runs, or name the namespace that it is installed in with --gatehouse-namespace", r.Home))
+	}
 	f.Reports, err = r.reports(ctx, &f)
 	refused = note(&f, refused, "executorpodstatuses.gatehouse.dev", err)
 	if len(refused) > 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("%s of namespace %s may not be read by you: told is what the status of each Executor says", strings.Join(refused, " and "), r.Home))
 	}
 	return f
+}
+
+// tellsOfPods says whether a status does: what runs out of a cluster has none.
+func (f *Facts) tellsOfPods() bool {
+	tells := func(s *v1alpha1.ExecutorStatus) bool { return len(s.ByPod) > 0 || s.Replicas.NotServing > 0 }
+	return slices.ContainsFunc(f.Executors, func(e v1alpha1.Executor) bool { return tells(&e.Status) }) ||
+		slices.ContainsFunc(f.Namespaced, func(e v1alpha1.NamespacedExecutor) bool { return tells(&e.Status) })
 }
 
 // note takes in that something that only completes the picture could not be read.

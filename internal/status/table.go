@@ -109,8 +109,8 @@ func replicaRows(e *Executor, wide bool, now time.Time) []row {
 			rows = append(rows, line(row{executor: string(e.Kind) + "/" + e.key(), replica: key}, wide, nil, now, fmt.Sprintf(text, n), "", "", "", "", "", ""))
 		}
 	}
-	if serving > 0 { // out of a cluster none is listed, and none is missing
-		unnamed("listed", "(%d more that serve)", int(e.Counts.Expected)-serving)
+	if e.listed > 0 { // out of a cluster none is listed, and none is missing
+		unnamed("listed", "(%d more that serve)", int(e.Counts.Expected)-max(e.listed, serving))
 	}
 	unnamed("left", "(%d more that do not serve)", left)
 	unnamed("counted", "(%d not serving)", int(e.Counts.NotServing)-idle)
@@ -225,9 +225,6 @@ func remarks(list *List) []string {
 	}
 	for _, err := range list.Errors {
 		lines = append(lines, "error: "+err)
-	}
-	if len(list.Items) == 0 && len(list.Errors) == 0 {
-		lines = append(lines, "note: there is no Executor")
 	}
 	return lines
 }

@@ -140,6 +140,29 @@ func TestAReportOfAnothersUIDHidesNothing(t *testing.T) {
 	}
 }
 
+// A status that nobody has written since tells of pods as they were; what serves now is told.
+func TestAPodThatIsGoneServesNothing(t *testing.T) {
+	e := executor("production", 1, v1alpha1.ExecutorStatus{ObservedGeneration: 1, Succeeded: true, Replicas: counts(3, 3, 0), Conditions: ready(metav1.ConditionTrue, 1, time.Hour),
+		ByPod: []v1alpha1.ReplicaStatus{entry("a", 1, 1, "x", time.Hour, ""), entry("b", 1, 1, "x", time.Hour, ""), entry("c", 1, 1, "x", time.Hour, "")}})
+	again := pod("a")
+	again.UID = "another"
+	f := Facts{Executors: []v1alpha1.Executor{e}, PodsRead: true, Pods: []corev1.Pod{again, pod("b", ending), pod("c")}}
+	var told []string
+	for _, r := range Build(f).Items[0].Replicas {
+		told = append(told, fmt.Sprintf("%s %t %t %s", r.Pod, r.Serving, r.Succeeded, r.BriefError))
+	}
+	if want := "c true true \na false false not serving: there is no such pod\nb false false not serving: it is ending"; strings.Join(told, "\n") != want {
+		t.Errorf("%s\nwant\n%s", strings.Join(told, "\n"), want)
+	}
+	if text := newTable(Build(f), false, now).String(); strings.Contains(text, "more that serve") {
+		t.Error(text)
+	}
+	f.PodsRead, f.Pods = false, nil // then all that is known is what was written
+	if r := Build(f).Items[0].Replicas; !r[0].Succeeded || !r[1].Succeeded || !r[2].Succeeded {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What cannot be told is not Ready.
 func TestWhatCannotBeToldIsNotReady(t *testing.T) {
 	if list := Build(Facts{Errors: []string{"executors.gatehouse.dev cannot be read"}}); list.Ready || list.Answer() != CannotTell {
