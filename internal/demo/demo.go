@@ -273,6 +273,7 @@ It all goes on running. Look around from another terminal:
   kubectl get gatewayreleases
   kubectl get gatewayinstances --all-namespaces
   kubectl get gatewayrelease %[2]s -o yaml
+  gatehouse status
   kubectl get executors,executorpodstatuses --all-namespaces
   kubectl get controllerrevisions -n %[3]s
   kubectl get deployments,pods -n %[4]s

@@ -113,6 +113,12 @@ func TestEveryStepHolds(t *testing.T) {
 			t.Errorf("%s saw %v gateways under way at once; the budget is 8, and 2 may have failed", w.name, at)
 		}
 	}
+	// The replica that missed the rotation is shown as a person would look for it.
+	_, table, _ := strings.Cut(stderr.String(), "\n  $ gatehouse status production\n  NAME ")
+	shown := strings.Split(table, "\n")
+	if odd, _ := report.Steps[14]["odd"].(string); len(shown) < 3 || !strings.Contains(shown[1], "2/3") || odd == "" || !strings.Contains(shown[2], odd) || !strings.Contains(shown[2], "trusts other keys") {
+		t.Errorf("gatehouse status was not shown at the replica %q that missed the rotation:\n%s", odd, stderr.String())
+	}
 	assertEmpty(t, cmd)
 }
 

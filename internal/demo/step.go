@@ -19,6 +19,7 @@ type step struct {
 type record struct {
 	facts []fact
 	seen  string // the same in one sentence
+	shown string // what a command has printed, and the command
 }
 
 type fact struct {

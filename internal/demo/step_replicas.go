@@ -3,7 +3,9 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -193,6 +195,9 @@ func missedRotation(ctx context.Context, s *scene, r *record) error {
 	if err != nil {
 		return err
 	}
+	if r.shown, err = s.status(ctx); err != nil {
+		return err
+	}
 	release()
 	now, err := s.trusted(ctx, replicaCount)
 	if err != nil {
@@ -206,6 +211,17 @@ func missedRotation(ctx context.Context, s *scene, r *record) error {
 	r.note("briefError", brief)
 	r.seen = fmt.Sprintf("%d/%d, and of %s alone: %q; %d/%d when it heard of it", replicaCount-1, replicaCount, odd, brief, replicaCount, replicaCount)
 	return s.intact()
+}
+
+// status is what a person would type to see who serves what of the Executor, and what is printed then.
+func (s *scene) status(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, s.manager.options.Binary, "status", executorName, "--kubeconfig", s.kubernetes.kubeconfig)
+	printed, err := cmd.Output()
+	exited := &exec.ExitError{}
+	if err != nil && !(errors.As(err, &exited) && exited.ExitCode() == 1) { // 1: it is not Ready
+		return "", fmt.Errorf("gatehouse status %s: %w", executorName, err)
+	}
+	return fmt.Sprintf("$ gatehouse status %s\n%s", executorName, printed), nil
 }
 
 // editVerifiers replaces the Executor's verifiers and returns the generation that the edit made.

@@ -73,8 +73,10 @@ func story() []step {
 		},
 		{
 			name: "missed-rotation", title: "A replica misses the rotation of a certificate",
-			does: func(*scene) string { return "kubectl edit secret -n " + systemNamespace + " " + caSecret },
-			run:  missedRotation,
+			does: func(*scene) string {
+				return "kubectl edit secret -n " + systemNamespace + " " + caSecret + "; gatehouse status " + executorName
+			},
+			run: missedRotation,
 		},
 		{
 			name: "restart", title: "Gatehouse restarts, nothing is sent",

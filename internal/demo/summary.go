@@ -58,6 +58,9 @@ func (r report) writeText(out io.Writer) {
 			held++
 			fmt.Fprintf(out, "%s %s%s\n", green.Render("✓"), pad(one.step.title), faint.Render(seconds(one.elapsed)))
 			write(out, one.record.seen)
+			for line := range strings.Lines(one.record.shown) {
+				fmt.Fprint(out, "  "+line)
+			}
 		case one.ran:
 			fmt.Fprintf(out, "%s %s%s\n", red.Render("✗"), pad(one.step.title), faint.Render(seconds(one.elapsed)))
 			write(out, one.err.Error())

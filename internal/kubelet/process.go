@@ -60,7 +60,7 @@ func writeKubeconfig(ctx context.Context, o Options, pod *corev1.Pod) (string, e
 	}
 	anonymous := rest.AnonymousClientConfig(o.Config)
 	const name = "gatehouse"
-	file := filepath.Join(o.Dir, pod.Name+"."+string(pod.UID)+".kubeconfig")
+	file := pathOf(o.Dir, pod, ".kubeconfig")
 	return file, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
 			Server:                   anonymous.Host + anonymous.APIPath,
@@ -73,6 +73,11 @@ func writeKubeconfig(ctx context.Context, o Options, pod *corev1.Pod) (string, e
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,
 	}, file)
+}
+
+// pathOf is that of a file of a pod. The name of a pod may be longer than there is room for in that of a file.
+func pathOf(dir string, pod *corev1.Pod, suffix string) string {
+	return filepath.Join(dir, pod.Name[:min(len(pod.Name), 200)]+"."+string(pod.UID)[:8]+suffix)
 }
 
 func appendTo(log string) (*os.File, error) {

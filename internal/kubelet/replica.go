@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -47,7 +46,7 @@ type Replica struct {
 }
 
 func newReplica(o Options, pod *corev1.Pod) *Replica {
-	r := &Replica{Name: pod.Name, UID: pod.UID, Log: filepath.Join(o.Dir, pod.Name+"."+string(pod.UID)[:8]+".log"), options: o}
+	r := &Replica{Name: pod.Name, UID: pod.UID, Log: pathOf(o.Dir, pod, ".log"), options: o}
 	r.pod.Store(pod)
 	for _, c := range pod.Status.Conditions {
 		r.ready = r.ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -156,7 +160,7 @@ func TestWhoCannotBeLookedUpIsNotReady(t *testing.T) {
 }
 
 // The entry of a pod that is gone leaves at once, without anybody who collects its reports; they are swept.
-func TestPodsThatAreGone(t *testing.T) {
+func TestEntriesOfPodsThatAreGoneLeaveWithoutAGarbageCollector(t *testing.T) {
 	i := newInstallation(t)
 	e := i.anExecutor()
 	l := i.lead(leadership{})
@@ -168,8 +172,15 @@ func TestPodsThatAreGone(t *testing.T) {
 		t.Errorf("the entry went after %s", took)
 	}
 	i.hasReportsOf("a", "c")
+}
 
-	// One that comes back under the name inherits nothing.
+// A pod that comes back under a name, and an Executor that is created anew, inherit nothing: neither entries nor reports.
+func TestWhatIsMadeAnewIsSaidNothingOf(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	l := i.lead(leadership{})
+	all := i.three(l, e)
+	i.delete(all[1])
 	again := i.replica("b")
 	i.serve(true, again)
 	i.becomes(e, counts("3 2 2 0 0"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("b-", "a+", "c+"))
@@ -244,13 +255,12 @@ func (i *installation) hasReportsOf(names ...string) {
 	})
 }
 
-// Reports that nobody has a pod for are swept, a thousand of them as one; those of a pod that the cache has not got, and
-// of one that is no longer called a replica, stay.
-func TestOrphansAreSwept(t *testing.T) {
+// Reports that nobody has a pod for are swept, a thousand of them as one. Those of a pod that is no longer called a
+// replica stay.
+func TestAThousandOrphansAreSwept(t *testing.T) {
 	i := newInstallation(t)
 	e := i.anExecutor()
-	proxy, config := i.throughProxy()
-	l := i.lead(leadership{config: config})
+	l := i.lead(leadership{})
 	l.says(e, serves(1, "x"))
 	renamed := i.replica("a")
 	i.reports(renamed, e, serves(1, "x"))
@@ -260,23 +270,25 @@ func TestOrphansAreSwept(t *testing.T) {
 	renamed.Labels = nil
 	i.must(i.client.Patch(t.Context(), renamed, client.MergeFrom(before)))
 	i.becomes(e, counts("0 0 0 0 0"), isNotReady(v1alpha1.ReasonNoReplica, v1alpha1.ConditionReconciling))
+	i.orphans(1000)
+	i.hasReportsOf("a")
+}
 
-	release := proxy.Hold(faultproxy.Of("", "pods"))
-	defer release()
-	unseen := i.replica("b")
-	alive := i.reports(unseen, e, serves(1, "x"))
-	failed := make(chan error, 8)
-	for worker := range 8 {
+// orphans makes reports of pods that there are not.
+func (i *installation) orphans(count int) {
+	i.Helper()
+	const workers = 8
+	failed := make(chan error, workers)
+	for worker := range workers {
 		go func() {
-			for range 125 {
-				orphan := &v1alpha1.ExecutorPodStatus{
-					ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, GenerateName: fmt.Sprintf("orphan-%d-", worker)},
+			for n := worker; n < count; n += workers {
+				if err := i.client.Create(i.Context(), &v1alpha1.ExecutorPodStatus{
+					ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: fmt.Sprintf("orphan-%d", n)},
 					Spec: v1alpha1.ExecutorPodStatusSpec{
 						Executor: v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: "gone-" + rand.String(8), UID: uuid.NewUUID()},
 						Pod:      v1alpha1.PodIdentity{Name: "gone-" + rand.String(8), UID: uuid.NewUUID()},
 					},
-				}
-				if err := i.client.Create(i.Context(), orphan); err != nil {
+				}); err != nil {
 					failed <- err
 					return
 				}
@@ -284,15 +296,58 @@ func TestOrphansAreSwept(t *testing.T) {
 			failed <- nil
 		}()
 	}
-	for range 8 {
+	for range workers {
 		i.must(<-failed)
 	}
-	i.hasReportsOf("a", "b")
-	still := &v1alpha1.ExecutorPodStatus{}
-	i.must(i.client.Get(t.Context(), client.ObjectKeyFromObject(alive), still))
-	if still.UID != alive.UID {
-		t.Error("the report of a pod that the cache has not got was deleted, and made again")
+}
+
+// That the cache has no pod to a report is a hint: the API server may have it.
+func TestAStalePodCacheSweepsNobodyAlive(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	proxy, config := i.throughProxy()
+	l := i.lead(leadership{config: config})
+	i.three(l, e)
+	defer proxy.Hold(faultproxy.Of("", "pods"))()
+	unseen := i.replica("d")
+	alive := i.reports(unseen, e, serves(1, "x"))
+	i.orphans(1) // when it is swept, so would be the other
+	i.hasReportsOf("a", "b", "c", "d")
+	i.isStill(alive)
+}
+
+// isStill demands that a report is there, and not another under its name.
+func (i *installation) isStill(report *v1alpha1.ExecutorPodStatus) {
+	i.Helper()
+	now := &v1alpha1.ExecutorPodStatus{}
+	if err := i.client.Get(i.Context(), client.ObjectKeyFromObject(report), now); err != nil || now.UID != report.UID {
+		i.Errorf("the report of %s was deleted: UID %s, was %s (%v)", report.Spec.Pod.Name, now.UID, report.UID, err)
 	}
+}
+
+// A report that was made again, by a pod that came back under the name, is another than the one that is to be swept.
+func TestASweepSparesWhatWasMadeAgain(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	gone, lost := i.replica("a"), i.replica("b")
+	seen := staleReports{reports: []v1alpha1.ExecutorPodStatus{*i.reports(gone, e, serves(1, "x")), *i.reports(lost, e, serves(1, "x"))}}
+	i.delete(gone, lost)
+	alive := i.reports(i.replica("a"), e, serves(1, "y"))
+	s := newSweeper(AggregatorDependencies{Client: i.client, Reader: i.client, Clock: clock.RealClock{}, Namespace: i.namespace, Resync: time.Hour}, seen, logr.Discard())
+	i.must(s.sweep(t.Context()))
+	i.hasReportsOf("a")
+	i.isStill(alive)
+}
+
+// staleReports is a cache of reports as they were.
+type staleReports struct {
+	cache.Cache
+	reports []v1alpha1.ExecutorPodStatus
+}
+
+func (s staleReports) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*v1alpha1.ExecutorPodStatusList).Items = s.reports
+	return nil
 }
 
 // However reports come in, a status is written twice at once and then once in a second; and at rest it is not written.

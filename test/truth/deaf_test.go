@@ -60,3 +60,43 @@ func (w *world) deaf(t *testing.T) {
 	w.replicas.Gone(t, odd)
 	w.right(t)
 }
+
+// leaderless replaces a key when the leader has just died, while one replica does not hear of it. No generation tells of
+// a key: until somebody leads, nothing says that the replicas differ.
+func (w *world) leaderless(t *testing.T) {
+	// failover is the lease of these replicas, and how rarely they look at it.
+	const failover = 4*time.Second + 3*time.Second
+	w.replicas.Add(t, odd)
+	w.replicas.Ready(t, int(w.size.replicas)+1)
+	w.right(t)
+	release := w.replicas.Proxy(odd).Hold(func(r faultproxy.Request) bool { return r.Verb == "watch" && r.Resource == "secrets" })
+	w.watcher.allow(failover)
+	leader := w.replicas.Led(t, odd)
+	w.replicas.Kill(t, leader)
+	w.replicas.Delete(t, leader)
+	w.rotate(t)
+	rotated, stalled := time.Now(), w.watcher.stopped()
+	eventually.Succeeds(t, patience, func() error {
+		w.watcher.mu.Lock()
+		defer w.watcher.mu.Unlock()
+		for _, s := range w.subjects {
+			status := w.watcher.executors[s.NamespacedName].status
+			if s.bySecret && (status.Succeeded || len(status.ByPod) == 0 || !strings.Contains(status.ByPod[0].BriefError, "trusts other keys")) {
+				return fmt.Errorf("%s: %s trusts another key, and %+v is said: %s", short(s.NamespacedName), odd, status.Replicas, status.Error)
+			}
+		}
+		return nil
+	})
+	took := time.Since(rotated)
+	if took-3*(w.watcher.stopped()-stalled) > failover+mayLie {
+		t.Errorf("it took %s to be said that %s trusts another key, want at most %s after a leader within %s", took, odd, mayLie, failover)
+	}
+	t.Logf("that a replica trusts another key was said %s after the leader had died", took.Round(100*time.Millisecond))
+	release()
+	w.replicas.Ready(t, int(w.size.replicas)+1)
+	w.right(t)
+	w.watcher.allow(0)
+	w.replicas.Delete(t, odd)
+	w.replicas.Gone(t, odd)
+	w.right(t)
+}

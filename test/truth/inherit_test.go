@@ -55,9 +55,10 @@ func (w *world) onlyReports(t *testing.T, others string, should func(*v1alpha1.E
 	})
 }
 
-// namesake loses a replica with all that it has reported, and makes another pod of its name.
+// namesake loses a replica with all that it has reported, and makes another pod of its name. It is as long as a name may
+// be, as is that of one of the Executors.
 func (w *world) namesake(t *testing.T) {
-	const name = "namesake"
+	name := longName("namesake")
 	w.replicas.Add(t, name)
 	w.replicas.Ready(t, int(w.size.replicas)+1)
 	w.right(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/test/replicas"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // odd is the replica that does not hear of everything.
@@ -35,7 +36,7 @@ func TestTheTruthAboutReplicas(t *testing.T) {
 		case 1:
 			s.Namespace = w.tenant
 		case 3: // as long as a name may be: that of a report has no room for it
-			s.Name += "-" + strings.Repeat("x", 253-len(s.Name)-1)
+			s.Name = longName(s.Name)
 		}
 		w.create(t, s, true)
 		w.subjects = append(w.subjects, s)
@@ -57,6 +58,7 @@ func TestTheTruthAboutReplicas(t *testing.T) {
 		{"an Executor that is made again inherits nothing", (*world).recreated},
 		{"a pod that has the name of another inherits nothing", (*world).namesake},
 		{"one that does not hear of everything is the odd one out", (*world).deaf},
+		{"a key that is replaced while nobody leads is told of by the next leader", (*world).leaderless},
 		{"upgrades, scaling, drains and a pod without a node put nothing in doubt", (*world).steady},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(w, t) }) {
@@ -64,4 +66,9 @@ func TestTheTruthAboutReplicas(t *testing.T) {
 		}
 	}
 	w.ownReportsAlone(t, began)
+}
+
+// longName is as long as a name may be.
+func longName(begins string) string {
+	return begins + "-" + strings.Repeat("x", validation.DNS1123SubdomainMaxLength-len(begins)-1)
 }

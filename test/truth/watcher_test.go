@@ -42,7 +42,8 @@ type watcher struct {
 	lies    []string
 	lying   map[types.NamespacedName]time.Time // since when
 	stalled time.Duration
-	ended   []string // watches that ended, after which something may have been missed
+	more    time.Duration // for which a lie may stand, besides mayLie
+	ended   []string      // watches that ended, after which something may have been missed
 }
 
 // said is an Executor, of either kind.
@@ -211,8 +212,8 @@ func (w *watcher) look(ctx context.Context) {
 				w.lying[key] = now
 			case stood > 0: // nobody could do anything meanwhile
 				w.lying[key] = since.Add(stood)
-			case now.Sub(since) > mayLie:
-				w.lies = append(w.lies, fmt.Sprintf("%s Executor %s says that generation %d succeeded, for more than %s in which %s", now.Format("15:04:05.000"), short(key), e.generation, mayLie, why))
+			case now.Sub(since) > mayLie+w.more:
+				w.lies = append(w.lies, fmt.Sprintf("%s Executor %s says that generation %d succeeded, for more than %s in which %s", now.Format("15:04:05.000"), short(key), e.generation, mayLie+w.more, why))
 				w.lying[key] = now.Add(time.Hour) // it is told once
 			}
 		}
@@ -253,6 +254,13 @@ func (w *watcher) reportOf(pod *corev1.Pod, executor v1alpha1.ExecutorIdentity) 
 		return nil
 	}
 	return report
+}
+
+// allow lets a status be wrong for longer, while nobody leads who could write it.
+func (w *watcher) allow(more time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.more = more
 }
 
 // stopped is for how long the machine has stood still so far.
