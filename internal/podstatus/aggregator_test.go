@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
@@ -44,9 +45,7 @@ func TestOnlyWhoServesCounts(t *testing.T) {
 	i.delete(pending, all[2])
 	i.becomes(e, counts("2 2 2 0 1"), isReady, pods("a+", "b+"))
 	ends := all[1]
-	before := ends.DeepCopy()
-	ends.Finalizers = []string{"gatehouse.test/hold"}
-	i.must(i.client.Patch(t.Context(), ends, client.MergeFrom(before)))
+	release := i.hold(ends)
 	i.delete(ends)
 	i.becomes(e, counts("1 1 1 0 2"), isReady, pods("a+"))
 	history.alwaysReady(t)
@@ -58,9 +57,7 @@ func TestOnlyWhoServesCounts(t *testing.T) {
 	}
 	i.reports(starting, e, serves(1, "x"))
 	i.becomes(e, counts("2 2 2 0 1"), isReady, pods("a+", "starting+"))
-	before = ends.DeepCopy()
-	ends.Finalizers = nil
-	i.must(i.client.Patch(t.Context(), ends, client.MergeFrom(before)))
+	release()
 }
 
 // An edit: the status follows what the replicas report, generation by generation.
@@ -165,13 +162,28 @@ func TestEntriesOfPodsThatAreGoneLeaveWithoutAGarbageCollector(t *testing.T) {
 	e := i.anExecutor()
 	l := i.lead(leadership{})
 	all := i.three(l, e)
+	release := i.hold(i.reports(all[1], e, serves(1, "x")))
 	i.delete(all[1])
 	gone := time.Now()
 	i.becomes(e, counts("2 2 2 0 0"), isReady, pods("a+", "c+"))
 	if took := time.Since(gone); took > 5*time.Second {
 		t.Errorf("the entry went after %s", took)
 	}
+	i.hasReportsOf("a", "b", "c")
+	release()
 	i.hasReportsOf("a", "c")
+}
+
+// hold keeps an object there, whoever deletes it, until it is released.
+func (i *installation) hold(object client.Object) (release func()) {
+	i.Helper()
+	set := func(finalizers string) {
+		i.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+finalizers+`}}`))
+		i.must(i.client.Patch(i.Context(), object, patch))
+	}
+	set(`["gatehouse.test/hold"]`)
+	return func() { i.Helper(); set("[]") }
 }
 
 // A pod that comes back under a name, and an Executor that is created anew, inherit nothing: neither entries nor reports.
@@ -180,6 +192,7 @@ func TestWhatIsMadeAnewIsSaidNothingOf(t *testing.T) {
 	e := i.anExecutor()
 	l := i.lead(leadership{})
 	all := i.three(l, e)
+	release := i.hold(i.reports(all[1], e, serves(1, "x")))
 	i.delete(all[1])
 	again := i.replica("b")
 	i.serve(true, again)
@@ -189,6 +202,7 @@ func TestWhatIsMadeAnewIsSaidNothingOf(t *testing.T) {
 	i.serve(false, all[2])
 	i.becomes(e, counts("2 1 1 0 1"), isNotReady(v1alpha1.ReasonNotReported, v1alpha1.ConditionReconciling), pods("b-", "a+"))
 	i.serve(true, all[2])
+	release()
 	i.reports(again, e, serves(1, "x"))
 	i.becomes(e, counts("3 3 3 0 0"), isReady)
 

@@ -566,15 +566,11 @@ func TestAProcessThatEndsInAPodThatGoesOnLeavesItsReports(t *testing.T) {
 	next.isPublished()
 	next.stores(says)
 
-	hold := deleted.pod.DeepCopy()
-	hold.Finalizers = []string{"gatehouse.test/hold"}
-	i.must(i.client.Patch(t.Context(), hold, client.MergeFrom(deleted.pod)))
-	i.delete(hold)
+	release := i.hold(deleted.pod)
+	i.delete(deleted.pod)
 	withdraws(deleted, 1)
 	i.becomes(e, counts("1 1 1 0 1"), isReady)
-	released := hold.DeepCopy()
-	released.Finalizers = nil
-	i.must(i.client.Patch(t.Context(), released, client.MergeFrom(hold)))
+	release()
 	history.alwaysReady(t)
 
 	i.serve(false, next.pod)
