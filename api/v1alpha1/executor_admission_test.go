@@ -125,6 +125,7 @@ func TestExecutorAdmission(t *testing.T) {
 		{"an address of one number", executor, scope(`2130706433:80/app`), "as 10.0.0.5:5000/team/app, without leading zeros"},
 		{"the domain of an address", executor, scope(`*.0.0.1`), "as 10.0.0.5:5000/team/app, without leading zeros"},
 		{"an address that is none", executor, scope(`[fd00::1::2]/app`), "write an IPv6 address in brackets"},
+		{"an IPv4 address in brackets", executor, scope(`[10.0.0.5]/app`), "and an IPv4 address as 10.0.0.5:5000/team/app"},
 		{"an address that is another kind's", executor, scope(`[::ffff:a00:1]/app`), "and an IPv4 address as 10.0.0.5:5000/team/app"},
 		{"a scope with a dot at the end of its registry", executor, scope(`registry.example.com./app`), "write a repository as"},
 		{"an endless scope", executor, scope(`a.example/` + strings.Repeat("a", 320)), "may not be more than 320"},

@@ -172,7 +172,7 @@ type VerificationSpec struct {
 // +kubebuilder:validation:XValidation:rule="!self.contains('/') || self.matches('^[^/]*[.:]') || self.startsWith('localhost/')",message="begin a scope with its registry, as docker.io/library/nginx: short names are not completed here"
 // +kubebuilder:validation:XValidation:rule="!self.matches(':[0-9]+(/|$)') || self.matches(':0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])(/|$)')",message="the port of a scope is between 1 and 65535: write that of the registry, or leave it out"
 // +kubebuilder:validation:XValidation:rule="!self.matches('^([*][.])?([-a-zA-Z0-9_]+[.])*([0-9]+|0[xX][0-9a-fA-F]*)(:[0-9]+)?(/|$)') || self.matches('^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])[.]){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(:[0-9]+)?/')",message="a registry that ends in a number is an address of four decimal numbers, as 10.0.0.5:5000/team/app, without leading zeros: programs disagree where others lead"
-// +kubebuilder:validation:XValidation:rule="!self.startsWith('[') || isIP(self.substring(1, self.indexOf(']')))",message="write an IPv6 address in brackets, as [fd00::1]:5000/team/app, and an IPv4 address as 10.0.0.5:5000/team/app"
+// +kubebuilder:validation:XValidation:rule="!self.startsWith('[') || self.matches('^.[^]]*:') && isIP(self.substring(1, self.indexOf(']')))",message="write an IPv6 address in brackets, as [fd00::1]:5000/team/app, and an IPv4 address as 10.0.0.5:5000/team/app"
 type Scope string
 
 // Mode says whether an Executor's verdicts count.

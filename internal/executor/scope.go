@@ -45,12 +45,13 @@ func ParseScope(text v1alpha1.Scope) (Scope, error) {
 		if name, _, _ := strings.Cut(rest, ":"); endsInNumber(name) {
 			return refuse("a domain does not end in a number; write each address as a registry, as 10.0.0.5/*")
 		}
-		if _, err := image.Parse(rest + "/a:a"); err != nil || strings.ContainsAny(rest, "/*") || !strings.ContainsAny(rest, ".:") && !isLabel(rest) {
+		if _, err := image.Parse(strings.ToLower(rest) + "/a:a"); err != nil || strings.ContainsAny(rest, "/*") || !strings.ContainsAny(rest, ".:") && !isLabel(rest) {
 			return refuse("write the registries of a domain as *.example.com")
 		}
 		return Scope{domain, "." + image.ComparableHost(rest, false)}, nil
 	}
 	host, path, found := strings.Cut(s, "/")
+	host = strings.ToLower(host) // a host means the same in any case, also where the grammar of references does not have it
 	if !found || host == "" || !strings.ContainsAny(host, ".:") && host != "localhost" {
 		return refuse("begin it with its registry, as registry.example.com/team/app or registry.example.com/*")
 	}

@@ -98,6 +98,8 @@ func TestSpellingsOfAScope(t *testing.T) {
 		{"docker.io/library/nginx", "index.docker.io/library/nginx", "DOCKER.io:443/library/nginx"},
 		{"a.example/team/*", "A.Example/team/*", "a.example:443/team/*", "a.example:0443/team/*"},
 		{"*.example.com", "*.EXAMPLE.com", "*.example.com:443"},
+		{"*.in_house", "*.In_House"},
+		{"in_house.example/app", "In_House.Example/app"},
 	} {
 		first, err := ParseScope(v1alpha1.Scope(spellings[0]))
 		if err != nil {
