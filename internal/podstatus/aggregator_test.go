@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
 	"github.com/gatehouse-dev/gatehouse/test/faultproxy"
 )
@@ -362,6 +363,40 @@ type staleReports struct {
 func (s staleReports) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	list.(*v1alpha1.ExecutorPodStatusList).Items = s.reports
 	return nil
+}
+
+// An orphan that somebody's finalizer keeps is deleted once, and not with every sweep.
+func TestAnOrphanThatAFinalizerKeepsIsDeletedOnce(t *testing.T) {
+	i := newInstallation(t)
+	orphan := &v1alpha1.ExecutorPodStatus{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: "orphan", Finalizers: []string{"gatehouse.test/hold"}},
+		Spec: v1alpha1.ExecutorPodStatusSpec{
+			Executor: v1alpha1.ExecutorIdentity{Kind: v1alpha1.KindExecutor, Name: "gone", UID: uuid.NewUUID()},
+			Pod:      v1alpha1.PodIdentity{Name: "gone", UID: uuid.NewUUID()},
+		},
+	}
+	i.must(i.client.Create(t.Context(), orphan))
+	since := i.mark()
+	l := i.lead(leadership{resync: time.Second})
+	deletions := func() int {
+		events, err := shared.Writes(t.Context(), since, cluster.ByUserAgent(l.agent), cluster.OfResource("gatehouse.dev", "executorpodstatuses"))
+		i.must(err)
+		return len(events)
+	}
+	eventually.Succeeds(t, within, func() error {
+		if deletions() == 0 {
+			return errors.New("the orphan is not deleted")
+		}
+		return nil
+	})
+	eventually.Holds(t, 4*time.Second, func() error { return nil }) // three resyncs
+	if n := deletions(); n != 1 {
+		t.Errorf("it is deleted %d times", n)
+	}
+	i.must(i.client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan))
+	orphan.Finalizers = nil
+	i.must(i.client.Update(t.Context(), orphan))
+	i.hasReportsOf()
 }
 
 // However reports come in, a status is written twice at once and then once in a second; and at rest it is not written.

@@ -3,6 +3,7 @@ package podstatus
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,9 @@ func (r *Reporter) publish(ctx context.Context, said executor.Report, report *v1
 			if err := r.stillOurs(ctx); err != nil {
 				return err
 			}
+		}
+		if report.DeletionTimestamp != nil {
+			return fmt.Errorf("report %s/%s has the name of this replica's report on %s; it is deleted, and kept by finalizers: remove %s from its metadata.finalizers", report.Namespace, report.Name, describe(said.Name), strings.Join(report.Finalizers, ", "))
 		}
 		if err := r.delete(ctx, report); err != nil {
 			return err

@@ -577,6 +577,29 @@ func TestAProcessThatEndsInAPodThatGoesOnLeavesItsReports(t *testing.T) {
 	withdraws(next, 1)
 }
 
+// A report that somebody's finalizer keeps cannot be replaced: it is said who keeps it, and once it may go it is replaced.
+func TestAReportThatAFinalizerKeepsIsNamed(t *testing.T) {
+	i := newInstallation(t)
+	p := i.start(i.pod("gatehouse-0"), starting{})
+	p.attempted()
+	said := reportOn("production", 1)
+	p.board.Put(said)
+	p.stores(said)
+	p.edit(said.Name, func(r *v1alpha1.ExecutorPodStatus) { r.Finalizers = []string{"gatehouse.test/hold"} })
+	said.UID = "created-anew"
+	p.board.Put(said)
+	eventually.Succeeds(t, within, func() error {
+		p.reporter.published.mu.Lock()
+		defer p.reporter.published.mu.Unlock()
+		if err := p.reporter.published.trouble[said.Name]; err == nil || !strings.Contains(err.Error(), "remove gatehouse.test/hold from its metadata.finalizers") {
+			return fmt.Errorf("the trouble is said to be: %v", err)
+		}
+		return nil
+	})
+	p.edit(said.Name, func(r *v1alpha1.ExecutorPodStatus) { r.Finalizers = nil })
+	p.stores(said)
+}
+
 // A replica that ends while the API server is away does not wait for it.
 func TestAReplicaThatEndsDoesNotWaitForTheAPIServer(t *testing.T) {
 	i := newInstallation(t)

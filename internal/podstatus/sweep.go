@@ -164,7 +164,8 @@ func (s *sweeper) without(ctx context.Context, there map[types.UID]struct{}) ([]
 	var found []*v1alpha1.ExecutorPodStatus
 	for i := range all.Items {
 		r := &all.Items[i]
-		if _, lives := there[r.Spec.Pod.UID]; !lives {
+		// One that is deleted already is kept by a finalizer.
+		if _, lives := there[r.Spec.Pod.UID]; !lives && r.DeletionTimestamp == nil {
 			found = append(found, r)
 		}
 	}
