@@ -176,7 +176,7 @@ func TestC19LostStatusIsAdoptedFromWhatRuns(t *testing.T) {
 			runs := f.Footprint(t)
 			attempt := f.Release(t).Status.Rollout.Attempt
 
-			down(t)
+			shared.Kill()
 			if strings.Contains(wipe, "gateways") {
 				for _, gateway := range f.All(t) {
 					f.WipeStatus(t, &gateway)
@@ -233,7 +233,7 @@ func TestC19DriftIsNotAdoptedWithAStatusThatWasLost(t *testing.T) {
 	running(t)
 	f := fleet.New(t, product, fleet.Options{})
 	f.Converged(t, f.V1)
-	down(t)
+	shared.Kill()
 	f.WipeStatus(t, f.Gateway(t, 0))
 	fleet.Edit(t, f, f.Gateways[0], &appsv1.Deployment{}, func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Containers[0].Image = "example.com/other@" + f.V1.String()

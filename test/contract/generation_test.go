@@ -112,7 +112,7 @@ func TestC05AVerdictBelongsToTheSpecThatItWasComputedFrom(t *testing.T) {
 // A pause is written that the manager is not told of, while a slot of the window becomes free. Fails when somebody is
 // admitted by a view from before the pause.
 func TestC05APauseHoldsFromTheMomentThatItIsWritten(t *testing.T) {
-	down(t)
+	shared.Kill()
 	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
 	options := product.Manager("gatehouse-0")
 	options.Kubeconfig = proxy.Kubeconfig
@@ -199,7 +199,7 @@ func TestC05AnOldLeaderCannotUndoWhatTheNewOneDid(t *testing.T) {
 // A write that was decided from what is no longer so is refused by the API server itself, whoever leads. Fails when a
 // write does not carry the version of what was read: it is held back while a person edits its object, and must conflict.
 func TestC05AWriteIsConditionalOnTheVersionThatWasRead(t *testing.T) {
-	down(t)
+	shared.Kill()
 	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
 	options := product.Manager("gatehouse-0")
 	options.Kubeconfig = proxy.Kubeconfig
@@ -281,7 +281,7 @@ func TestC06AnEditMadeWhileTheManagerIsDownIsPickedUp(t *testing.T) {
 	running(t)
 	f := fleet.New(t, product, fleet.Options{Gateways: 3})
 	f.Converged(t, f.V1)
-	down(t)
+	shared.Kill()
 	v2 := f.Push(t, "v2")
 	f.SetImage(t, f.Image("v2"))
 	f.EditGateway(t, 0, func(g *v1alpha1.GatewayInstance) { g.Spec.Replicas = ptr.To[int32](2) })
@@ -358,7 +358,7 @@ func TestC06DriftIsRepairedWhateverThePhaseSays(t *testing.T) {
 					return nil
 				})
 				if managed == "while the manager is down" {
-					down(t)
+					shared.Kill()
 				}
 				f.Get(t, f.Gateways[0], d.object)
 				uid := d.object.GetUID()
@@ -467,7 +467,7 @@ func TestC06AProfileThatIsEditedWhileTheManagerIsDownIsPickedUp(t *testing.T) {
 	f := fleet.New(t, product, fleet.Options{Gateways: 2})
 	f.Converged(t, f.V1)
 	before := f.Release(t).Status.Revision
-	down(t)
+	shared.Kill()
 	f.EditProfile(t, func(p *v1alpha1.GatewayProfile) {
 		p.Spec.Template.Raw = []byte(strings.Replace(string(p.Spec.Template.Raw), `"name":"gateway"`, `"name":"gateway","args":["--edited"]`, 1))
 	})

@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/eventually"
@@ -22,68 +17,33 @@ import (
 // product is the installation that all tests share.
 var product *fleet.Installation
 
-func TestMain(m *testing.M) {
-	os.Exit(fleet.Main(m, &product, func() {
-		if current != nil {
-			current.Kill()
-		}
-	}))
-}
+func TestMain(m *testing.M) { os.Exit(fleet.Main(m, &product, shared.Kill)) }
 
-// current is the manager that tests share; one that a test has killed is started again for the next. Its name stays
-// the same, so it need not wait for its own lease.
-var current *manager.Manager
+// shared is the manager that tests share.
+var shared fleet.Shared
 
-var starting sync.Mutex
-
-// running is the shared manager, with its caches filled and the lease in hand. Tests that stop it are not parallel.
+// running is the shared manager, with its caches filled and the lease in hand.
 func running(t *testing.T) *manager.Manager {
 	t.Helper()
-	starting.Lock()
-	defer starting.Unlock()
-	if current == nil || !current.Running() {
-		current = start(t, "gatehouse-0")
-	}
-	m := current
-	t.Cleanup(func() { m.Check(t) })
-	m.Ready(t)
+	m := shared.Running(t, product)
 	leads(t, m)
-	return m
-}
-
-// start runs a manager that does not end with the test.
-func start(t *testing.T, identity string, arguments ...string) *manager.Manager {
-	t.Helper()
-	m, err := manager.Run(t.Context(), product.Manager(identity, arguments...))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return m
 }
 
 // instead runs a manager of the test's own in place of the shared one.
 func instead(t *testing.T, arguments ...string) *manager.Manager {
 	t.Helper()
-	down(t)
+	shared.Kill()
 	m := manager.Start(t, product.Manager("gatehouse-0", arguments...))
 	m.Ready(t)
 	leads(t, m)
 	return m
 }
 
-// down kills the shared manager.
-func down(t *testing.T) {
-	t.Helper()
-	if current != nil {
-		current.Kill()
-		current = nil
-	}
-}
-
 // restarted kills the shared manager and starts it again.
 func restarted(t *testing.T) *manager.Manager {
 	t.Helper()
-	down(t)
+	shared.Kill()
 	return running(t)
 }
 
@@ -91,11 +51,11 @@ func restarted(t *testing.T) *manager.Manager {
 func leads(t *testing.T, m *manager.Manager) {
 	t.Helper()
 	eventually.Succeeds(t, fleet.Patience, func() error {
-		lease, err := lease(t)
+		holder, err := product.Holder(t.Context())
 		if err != nil {
 			return err
 		}
-		if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != m.Identity() {
+		if holder != m.Identity() {
 			return fmt.Errorf("%q holds the lease, want %q", holder, m.Identity())
 		}
 		if !m.Running() {
@@ -103,12 +63,6 @@ func leads(t *testing.T, m *manager.Manager) {
 		}
 		return nil
 	})
-}
-
-func lease(t *testing.T) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	err := product.Client.Get(t.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}, lease)
-	return lease, err
 }
 
 func mark(t *testing.T) cluster.Mark {

@@ -176,7 +176,7 @@ func TestC03ConvergedMeansNoWrites(t *testing.T) {
 		options := product.Manager("gatehouse-0")
 		options.Binary = rendersDifferently(t)
 		at := mark(t)
-		down(t)
+		shared.Kill()
 		m := manager.Start(t, options)
 		m.PassedAgain(t, manager.Passes{}, 1, gateways, fleet.Patience)
 		m.Rest(t, fleet.Patience)
@@ -270,7 +270,7 @@ func TestC04StatusIsAFunctionOfWhatIsSeen(t *testing.T) {
 	}
 	before := asJSON(t, says())
 
-	down(t)
+	shared.Kill()
 	release := f.Release(t)
 	was := release.DeepCopy()
 	release.Status.Summary = "tampered"

@@ -207,7 +207,7 @@ func TestC15NothingIsGivenByAVerdictOfAnEarlierProcess(t *testing.T) {
 	running(t)
 	v := newVouched(t)
 	v.Converged(t, v.V1)
-	down(t)
+	shared.Kill()
 	if err := product.Client.Delete(t.Context(), v.executor); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestC15NothingIsGivenByAVerdictOfAnEarlierProcess(t *testing.T) {
 
 // A key was taken away, and the cache does not tell it. Fails when a new image is accepted by what that key vouched for.
 func TestC15ACacheThatIsBehindVouchesForNothingNew(t *testing.T) {
-	down(t)
+	shared.Kill()
 	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
 	options := product.Manager("gatehouse-0")
 	options.Kubeconfig = proxy.Kubeconfig

@@ -2,15 +2,12 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
@@ -146,14 +143,10 @@ func (l *lane) dismiss() {
 
 // leader is the manager that holds the lease.
 func (l *lane) leader(ctx context.Context) (*replica, error) {
-	lease := &coordinationv1.Lease{}
-	if err := l.product.Client.Get(ctx, client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}, lease); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, errors.New("nobody leads")
-		}
+	holder, err := l.product.Holder(ctx)
+	if err != nil {
 		return nil, err
 	}
-	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	for _, r := range l.managers {
 		if r.Identity() == holder && r.Running() {
 			return r, nil

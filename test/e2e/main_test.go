@@ -3,14 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"sync"
 	"testing"
 	"time"
-
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/manager"
@@ -19,46 +13,25 @@ import (
 // product is the installation that all tests share.
 var product *fleet.Installation
 
-func TestMain(m *testing.M) {
-	os.Exit(fleet.Main(m, &product, func() {
-		if current != nil {
-			current.Kill()
-		}
-	}))
-}
+func TestMain(m *testing.M) { os.Exit(fleet.Main(m, &product, shared.Kill)) }
 
-// current is the manager that tests share.
-var current *manager.Manager
+// shared is the manager that tests share.
+var shared fleet.Shared
 
-var starting sync.Mutex
-
-// running is the shared manager, with its caches filled. Tests that stop it, or count what it does, are not parallel.
+// running is the shared manager, with its caches filled.
 func running(t *testing.T) *manager.Manager {
 	t.Helper()
-	starting.Lock()
-	defer starting.Unlock()
-	if current == nil || !current.Running() {
-		m, err := manager.Run(t.Context(), product.Manager("gatehouse-0"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		current = m
-	}
-	m := current
-	t.Cleanup(func() { m.Check(t) })
-	m.Ready(t)
-	return m
+	return shared.Running(t, product)
 }
 
 // holder is who has the lease; empty when nobody has.
 func holder(t *testing.T) string {
 	t.Helper()
-	lease := &coordinationv1.Lease{}
-	key := client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}
-	if err := product.Client.Get(t.Context(), key, lease); err != nil {
+	who, err := product.Holder(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return ptr.Deref(lease.Spec.HolderIdentity, "")
+	return who
 }
 
 func asJSON(t *testing.T, v any) string {

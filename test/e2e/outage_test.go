@@ -14,9 +14,7 @@ import (
 // Fails when a manager ends because nobody is there at the API server's address: it loses its lease, and then cannot even
 // begin anew, time after time, until the server is back.
 func TestAnAPIServerThatRefusesConnectionsIsSurvived(t *testing.T) {
-	if current != nil {
-		current.Kill() // there is one lease
-	}
+	shared.Kill() // there is one lease
 	proxy := faultproxy.Start(t, faultproxy.Options{Kubeconfig: product.Kubeconfig})
 	options := product.Manager("gatehouse-0")
 	options.Kubeconfig = proxy.Kubeconfig

@@ -100,9 +100,7 @@ func TestPassesAreTracedWhenAnEndpointIsGiven(t *testing.T) {
 		}
 	})
 
-	if current != nil {
-		current.Kill()
-	}
+	shared.Kill()
 	options := product.Manager("gatehouse-0")
 	options.Environment = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().String()}
 	m := manager.Start(t, options)

@@ -81,7 +81,7 @@ func TestARegistryInTroubleDelaysItsOwnReleasesAlone(t *testing.T) {
 
 // Fails when a profile that cannot be run is run, moves something, or does not say what is wrong with it.
 func TestAMalformedProfileMovesNothingAndSaysWhy(t *testing.T) {
-	running(t)
+	m := running(t)
 	for name, test := range map[string]struct{ template, says string }{
 		"no container of that name": {`{"spec":{"containers":[{"name":"other","image":"x@sha256:` + strings.Repeat("a", 64) + `"}]}}`, `"gateway"`},
 		"an unknown field":          {`{"spec":{"containers":[{"name":"gateway","imagePullPolcy":"Always"}]}}`, "imagePullPolcy"},
@@ -100,7 +100,7 @@ func TestAMalformedProfileMovesNothingAndSaysWhy(t *testing.T) {
 			if !strings.HasPrefix(release.Status.Summary, "Invalid: ") || release.Status.Revision != accepted {
 				t.Errorf("the summary is %q, and the accepted revision %s, before %s", release.Status.Summary, release.Status.Revision, accepted)
 			}
-			current.Rest(t, soon)
+			m.Rest(t, soon)
 			if now := f.Footprint(t); asJSON(t, now) != asJSON(t, runs) {
 				t.Errorf("what runs was\n%s\nand is\n%s", asJSON(t, runs), asJSON(t, now))
 			}

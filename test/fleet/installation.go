@@ -6,10 +6,12 @@ import (
 	"os"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -91,6 +93,13 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // Manager is how the installation's manager is started.
 func (i *Installation) Manager(identity string, arguments ...string) manager.Options {
 	return manager.Options{Binary: i.Binary, Kubeconfig: i.Kubeconfig, Namespace: Namespace, Identity: identity, Arguments: arguments}
+}
+
+// Holder is the identity of the manager that holds the lease; empty once it has given it up.
+func (i *Installation) Holder(ctx context.Context) (string, error) {
+	lease := &coordinationv1.Lease{}
+	err := i.Client.Get(ctx, client.ObjectKey{Namespace: Namespace, Name: "gatehouse-manager"}, lease)
+	return ptr.Deref(lease.Spec.HolderIdentity, ""), err
 }
 
 // Sent returns what the manager has sent since a mark to change anything, but for its lease.

@@ -12,10 +12,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/internal/kubelet"
@@ -136,12 +134,11 @@ func (r *Replicas) Lose(tb testing.TB, pod string) {
 // Leader is the name of the pod that holds the lease; empty if none does.
 func (r *Replicas) Leader(tb testing.TB) string {
 	tb.Helper()
-	lease := &coordinationv1.Lease{}
-	err := r.on.Client.Get(tb.Context(), client.ObjectKey{Namespace: fleet.Namespace, Name: "gatehouse-manager"}, lease)
+	leader, err := r.on.Holder(tb.Context())
 	if client.IgnoreNotFound(err) != nil {
 		tb.Fatal(err)
 	}
-	return ptr.Deref(lease.Spec.HolderIdentity, "")
+	return leader
 }
 
 // Led waits until a replica that is there, and is not the one named, leads, and returns its name.
