@@ -17,7 +17,9 @@ import (
 // product is the installation that all tests share.
 var product *fleet.Installation
 
-func TestMain(m *testing.M) { os.Exit(fleet.Main(m, &product, shared.Kill)) }
+func TestMain(m *testing.M) {
+	os.Exit(fleet.Main(m, cluster.Options{Audit: true}, &product, shared.Kill))
+}
 
 // shared is the manager that tests share.
 var shared fleet.Shared

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 	"github.com/gatehouse-dev/gatehouse/test/manager"
 )
@@ -13,7 +14,9 @@ import (
 // product is the installation that all tests share.
 var product *fleet.Installation
 
-func TestMain(m *testing.M) { os.Exit(fleet.Main(m, &product, shared.Kill)) }
+func TestMain(m *testing.M) {
+	os.Exit(fleet.Main(m, cluster.Options{Audit: true}, &product, shared.Kill))
+}
 
 // shared is the manager that tests share.
 var shared fleet.Shared

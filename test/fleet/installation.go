@@ -2,10 +2,12 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
@@ -56,11 +59,13 @@ func Install(ctx context.Context, c *cluster.Cluster) (*Installation, error) {
 	return &Installation{Cluster: c, Client: kubernetes, Kubeconfig: kubeconfig, Binary: binary}, nil
 }
 
-// Main runs the tests of a package against an installation on a cluster of their own, which it puts into shared, and
-// returns the exit status. After the tests it calls end, for what they share. It is the body of a TestMain.
-func Main(m *testing.M, shared **Installation, end func()) (code int) {
+// Main runs the tests of a package against an installation on a cluster of their own, which it puts into shared, with
+// manifests beside it, and returns the exit status. After the tests it calls end, for what they share. It is the body of
+// a TestMain.
+func Main(m *testing.M, o cluster.Options, shared **Installation, end func(), manifests ...string) (code int) {
+	log.SetLogger(logr.Discard())
 	ctx := context.Background()
-	c, err := cluster.Start(ctx, cluster.Options{Audit: true})
+	c, err := cluster.Start(ctx, o)
 	if err == nil {
 		defer func() {
 			if err := c.Stop(); err != nil {
@@ -69,6 +74,7 @@ func Main(m *testing.M, shared **Installation, end func()) (code int) {
 			}
 		}()
 		*shared, err = Install(ctx, c)
+		err = errors.Join(err, c.Apply(ctx, manifests...))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

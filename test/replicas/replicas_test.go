@@ -5,12 +5,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
 )
 
 var product *fleet.Installation
 
-func TestMain(m *testing.M) { os.Exit(fleet.Main(m, &product, func() {})) }
+func TestMain(m *testing.M) {
+	os.Exit(fleet.Main(m, cluster.Options{Audit: true}, &product, func() {}))
+}
 
 // What a test does to replicas is what a cluster does: those of the Deployment are replaced by a drain and an upgrade,
 // scaled, and led by one whose successor is found when its pod goes.

@@ -1,15 +1,9 @@
 package truth
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
 	"github.com/gatehouse-dev/gatehouse/test/fleet"
@@ -18,27 +12,8 @@ import (
 // product is the installation that the story is told to, on a cluster where nobody collects garbage.
 var product *fleet.Installation
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	log.SetLogger(logr.Discard())
-	ctx := context.Background()
-	c, err := cluster.Start(ctx, cluster.Options{Audit: true, NoGC: true})
-	if err == nil {
-		defer func() {
-			if err := c.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, "cluster:", err)
-				code = max(code, 1)
-			}
-		}()
-		product, err = fleet.Install(ctx, c)
-		err = errors.Join(err, c.Apply(ctx, "config/manager/disruption.yaml"))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(fleet.Main(m, cluster.Options{Audit: true, NoGC: true}, &product, func() {}, "config/manager/disruption.yaml"))
 }
 
 // fullEnv chooses the full size.
