@@ -77,14 +77,14 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 		}
 	}
 	own := r.executors.HasOwn(gateway.Namespace)
-	if own == executor.Unmatched {
+	if own == executor.Unmatched && decision.Action != rollout.Take {
 		return judgement{}
 	}
 	judged := judgement{standing: unknown, message: "not every Executor has been compiled since the start", wake: r.finisher.Clock.Now().Add(settling)}
-	if own == executor.Matched {
+	if own != executor.NotReady {
 		judged = r.judgeRevision(ctx, name, func(subject image.Pinned) judgement { return r.judgeHere(ctx, release, gateway, subject) })
 		if decision.Action == rollout.Take {
-			judged = r.confirmed(ctx, judged)
+			judged = r.confirmed(ctx, judged) // also that there is none: the first of a namespace may not have been seen yet
 		}
 	}
 	judged = r.inTime(judged, release, decision, work.before, "revision "+name+" is not given to this gateway: ")

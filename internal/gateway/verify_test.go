@@ -456,6 +456,7 @@ func (c *court) insist(key *cosign.Key) {
 		},
 	}
 	c.make(e)
+	c.Cleanup(func() { _ = c.Delete(context.WithoutCancel(c.Context()), e) })
 	eventually.Succeeds(c, patience, func() error {
 		if c.live.Served(client.ObjectKeyFromObject(e)) == nil {
 			return fmt.Errorf("%s is not served yet", e.Name)
@@ -544,7 +545,36 @@ func TestATenantsExecutorJudgesEveryImage(t *testing.T) {
 	}
 }
 
-// A gateway whose namespace demands nothing asks nobody.
+// A replica that has not seen the first Executor of a namespace yet takes nothing there by that.
+func TestTheFirstExecutorOfATenantIsNotMissed(t *testing.T) {
+	w := made(t)
+	w.release = edit(w, w.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Verification = v1alpha1.VerificationIfConfigured })
+	w.start() // without what would tell it of Executors
+	w.stable(w.accept(imageOf(1)), 1)
+	e := &v1alpha1.NamespacedExecutor{
+		ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: w.tenant},
+		Spec: v1alpha1.NamespacedExecutorSpec{VerificationSpec: v1alpha1.VerificationSpec{
+			Scopes: []v1alpha1.Scope{"registry.example.com/*"},
+			Verifiers: []v1alpha1.Verifier{{Name: "reviewers", Cosign: &v1alpha1.CosignVerifier{
+				TransparencyLog: v1alpha1.Ignored,
+				Keys: []v1alpha1.CosignKey{{Name: "k1", PEMSource: v1alpha1.PEMSource{Material: v1alpha1.Material{
+					SecretRef: &v1alpha1.KeyReference{Name: "review-key", Key: "cosign.pub"},
+				}}}},
+			}}},
+		}},
+	}
+	w.make(e)
+	t.Cleanup(func() { _ = w.Delete(context.WithoutCancel(t.Context()), e) })
+	g := w.gateway("edge")
+	w.becomes(g, v1alpha1.ReasonVerifying)
+	if message := meta.FindStatusCondition(w.see(g).Status.Conditions, v1alpha1.ConditionReady).Message; !strings.Contains(message, "NamespacedExecutor "+w.tenant+"/own is not compiled yet") {
+		t.Error(message)
+	}
+	w.delete(e)
+	w.runs(g, imageOf(1))
+}
+
+// A gateway whose namespace demands nothing asks no registry.
 func TestWithoutATenantsExecutorNobodyIsAsked(t *testing.T) {
 	c := judgedWorld(t)
 	first, firstImage := c.revision("1")
