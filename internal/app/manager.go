@@ -194,6 +194,7 @@ func (p *process) once(ctx context.Context) error {
 		options.LeaderElectionReleaseOnCancel = true
 		options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = &config.LeaseDuration, &config.RenewDeadline, &config.RetryPeriod
 	}
+	p.ready.watches.begin()
 	mgr, err := ctrl.NewManager(p.rest, options)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)

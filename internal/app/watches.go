@@ -21,7 +21,7 @@ const (
 	// staleAfter is how long a kind may fail to be listed or watched before the cache is not called current any more.
 	staleAfter = time.Minute
 	// recoveredAfter is longer than the longest wait between two attempts: a kind that has not failed for so long is
-	// watched again. Success is not reported, only failure.
+	// watched again, though nothing of it has been read since.
 	recoveredAfter = 90 * time.Second
 )
 
@@ -32,13 +32,19 @@ type watches struct {
 	total *prometheus.CounterVec
 
 	mu      sync.Mutex
-	failing map[string]*failing
+	failing map[reads]*failing
 	rights  time.Time // when the remedy for missing rights was last told
 }
 
-// failing is a kind that could not be read, time after time.
+// reads is who reads objects of a kind: a reflector. Only failure is reported; that it has read something shows in the
+// version that it has got to.
+type reads interface{ LastSyncResourceVersion() string }
+
+// failing is who could not read, time after time.
 type failing struct {
+	kind              string
 	since, last, told time.Time
+	version           string // at the last failure
 	err               error
 }
 
@@ -50,7 +56,7 @@ func newWatches(c clock.PassiveClock, log logr.Logger) *watches {
 			Name: "gatehouse_watch_errors_total",
 			Help: "Failed attempts to list or to watch, by kind.",
 		}, []string{"kind"}),
-		failing: map[string]*failing{},
+		failing: map[reads]*failing{},
 	}
 }
 
@@ -61,21 +67,28 @@ func (w *watches) handle(_ context.Context, r *toolscache.Reflector, err error) 
 		return
 	}
 	description := r.TypeDescription() // "*v1.Pod"
-	w.failed(description[strings.LastIndex(description, ".")+1:], err)
+	w.failed(r, description[strings.LastIndex(description, ".")+1:], err)
+}
+
+// begin forgets those who have read for a manager that has ended.
+func (w *watches) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.failing)
 }
 
 // failed takes in that a kind could not be read, and says so once a minute.
-func (w *watches) failed(kind string, err error) {
+func (w *watches) failed(by reads, kind string, err error) {
 	w.total.WithLabelValues(kind).Inc()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
-	f := w.failing[kind]
+	f := w.failing[by]
 	if f == nil || now.Sub(f.last) > recoveredAfter {
-		f = &failing{since: now}
-		w.failing[kind] = f
+		f = &failing{kind: kind, since: now}
+		w.failing[by] = f
 	}
-	f.last, f.err = now, err
+	f.last, f.version, f.err = now, by.LastSyncResourceVersion(), err
 	if apierrors.IsForbidden(err) {
 		if now.Sub(w.rights) >= time.Minute {
 			w.rights = now
@@ -95,9 +108,9 @@ func (w *watches) stale() string {
 	defer w.mu.Unlock()
 	now := w.clock.Now()
 	var found []string
-	for kind, f := range w.failing {
-		if now.Sub(f.last) <= recoveredAfter && f.last.Sub(f.since) >= staleAfter {
-			found = append(found, fmt.Sprintf("the cache of %s is not current: %v", kind, f.err))
+	for by, f := range w.failing {
+		if now.Sub(f.last) <= recoveredAfter && f.last.Sub(f.since) >= staleAfter && by.LastSyncResourceVersion() == f.version {
+			found = append(found, fmt.Sprintf("the cache of %s is not current: %v", f.kind, f.err))
 		}
 	}
 	slices.Sort(found)
