@@ -160,7 +160,10 @@ func fromEntry(entry v1alpha1.ReplicaStatus, report *v1alpha1.ExecutorPodStatus,
 	r := Replica{
 		Pod: cleanName(entry.ID), PodUID: types.UID(cleanName(string(entry.PodUID))), Serving: true,
 		ObservedGeneration: entry.ObservedGeneration, ServingGeneration: entry.ServingGeneration, Inputs: cleanName(entry.Inputs),
-		Succeeded: entry.Succeeded, BriefError: cleanLine(entry.BriefError), Since: entry.LastTransitionTime,
+		Succeeded: entry.Succeeded && entry.ServingGeneration == generation, BriefError: cleanLine(entry.BriefError), Since: entry.LastTransitionTime,
+	}
+	if entry.Succeeded && !r.Succeeded {
+		r.BriefError = fmt.Sprintf("of generation %d nothing is said yet", generation)
 	}
 	// A report that is newer than the entry is of something else.
 	if report != nil && report.Status.ObservedGeneration == entry.ObservedGeneration && report.Status.Inputs == entry.Inputs {

@@ -163,6 +163,16 @@ func TestAPodThatIsGoneServesNothing(t *testing.T) {
 	}
 }
 
+// A replica that the status of the generation before calls well is not known to serve the present one.
+func TestWhoServedTheGenerationBeforeIsNotCalledWell(t *testing.T) {
+	e := executor("production", 2, v1alpha1.ExecutorStatus{ObservedGeneration: 1, Succeeded: true, Replicas: counts(1, 1, 0), Conditions: ready(metav1.ConditionTrue, 1, time.Hour),
+		ByPod: []v1alpha1.ReplicaStatus{entry("a", 1, 1, "x", time.Hour, "")}})
+	r := Build(Facts{Executors: []v1alpha1.Executor{e}}).Items[0].Replicas[0]
+	if r.Succeeded || r.ServingGeneration != 1 || r.BriefError != "of generation 2 nothing is said yet" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // What cannot be told is not Ready.
 func TestWhatCannotBeToldIsNotReady(t *testing.T) {
 	if list := Build(Facts{Errors: []string{"executors.gatehouse.dev cannot be read"}}); list.Ready || list.Answer() != CannotTell {
