@@ -163,6 +163,10 @@ func (w *Witness) complete(ctx context.Context, namespace string) (string, error
 // current says what a build was made of that is otherwise by now, and has the Executor compiled anew then. What cannot be
 // read is as it was, for as long as the build may serve.
 func (w *Witness) current(ctx context.Context, s *Served) (string, error) {
+	refs := References(s.Compiled.spec)
+	if !w.reader.shares.has(s.Name.Namespace, len(refs)+1) {
+		return "more than its share is read for namespace " + s.Name.Namespace + " at present", nil
+	}
 	if s.Generation != s.Attempted {
 		stored, err := w.reader.lastGood(ctx, s.Name.Namespace, w.namespace, s.UID, s.Attempted)
 		if err != nil {
@@ -172,10 +176,6 @@ func (w *Witness) current(ctx context.Context, s *Served) (string, error) {
 			w.queues.add(s.Name)
 			return fmt.Sprintf("%s: generation %d, which was good last, is not compiled yet", s, stored.generation), nil
 		}
-	}
-	refs := References(s.Compiled.spec)
-	if !w.reader.shares.has(s.Name.Namespace, len(refs)) {
-		return "more than its share is read for namespace " + s.Name.Namespace + " at present", nil
 	}
 	namespace := s.Name.Namespace
 	if namespace == "" {
