@@ -124,7 +124,7 @@ func (r *reconciler) attempt(ctx context.Context, e *executor) attempt {
 		last := r.build(ctx, e, one, &one.good.spec, used)
 		maps.Copy(known, last.known)
 		if last.compiled != nil {
-			a.standIn(last, one.good)
+			a.standIn(last, one.good, e, present)
 		}
 	}
 	if a.fault != nil {
@@ -163,11 +163,12 @@ func (a *attempt) serve(b built, generation int64) {
 
 // standIn serves the last good spec in place of the present one, as far as nothing is looser by that than either says: what
 // only audits does not stand in for what is to enforce, and tenants get no leave that the present spec takes from them.
-func (a *attempt) standIn(b built, last *good) {
+func (a *attempt) standIn(b built, last *good, e *executor, present built) {
 	if last.spec.Mode == v1alpha1.ModeAudit && a.served.Mode != v1alpha1.ModeAudit {
 		return
 	}
 	a.serve(b, last.generation)
+	a.served.instead, a.served.insteadKey = &e.Spec, present.key
 	a.served.BuiltFor, _ = ParseScopes(last.spec.Scopes)
 	a.served.Mode = last.spec.Mode
 	if a.served.Tenancy == v1alpha1.TenancyDelegate {
@@ -181,6 +182,7 @@ type built struct {
 	whole    bool      // nothing that it names is missing or malformed
 	fault    error     // why it is not whole, or what could not be read again
 	expires  time.Time // when what could not be read may no longer be trusted
+	key      string    // the fingerprint of what it was made of; empty if that could not be read
 	away     bool      // nothing came of it because the API server did not answer, and for no other reason
 	known    map[Ref]known
 }
@@ -214,12 +216,12 @@ func (r *reconciler) build(ctx context.Context, e *executor, one *build, spec *v
 		b.fault = outcome.Transient(v1alpha1.ReasonUnreadable, errors.New(strings.Join(unread, "; ")))
 		return b
 	}
-	key := fingerprint(spec, material)
-	c := one.compilations[key]
+	b.key = fingerprint(spec, material)
+	c := one.compilations[b.key]
 	if c == nil {
 		c = r.compile(reportName(e.name()), spec, material, namespace)
 	}
-	used[key] = c
+	used[b.key] = c
 	timer := r.clock.NewTimer(compileDeadline)
 	defer timer.Stop()
 	select {

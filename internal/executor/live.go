@@ -46,6 +46,10 @@ type Served struct {
 	Problem string
 	// Away says that there is no build of the present spec only because the API server did not answer.
 	Away bool
+	// instead is the present spec where another one's build serves, and insteadKey the fingerprint of what it did not compile
+	// from.
+	instead    *v1alpha1.ExecutorSpec
+	insteadKey string
 }
 
 // String is the Executor's kind and name, for messages.
@@ -140,7 +144,8 @@ func (l *Live) Names() []types.NamespacedName {
 func same(a, b *Served) bool {
 	return a.UID == b.UID && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.BuiltFor, b.BuiltFor) &&
 		a.Mode == b.Mode && a.Tenancy == b.Tenancy && a.Generation == b.Generation && a.Compiled == b.Compiled &&
-		a.Expires.Equal(b.Expires) && a.Problem == b.Problem && a.Away == b.Away
+		a.Expires.Equal(b.Expires) && a.Problem == b.Problem && a.Away == b.Away &&
+		a.insteadKey == b.insteadKey
 }
 
 func union(before, now *Served) []Scope {

@@ -164,10 +164,14 @@ func (w *Witness) complete(ctx context.Context, namespace string) (string, error
 // read is as it was, for as long as the build may serve.
 func (w *Witness) current(ctx context.Context, s *Served) (string, error) {
 	refs := References(s.Compiled.spec)
-	if !w.reader.shares.has(s.Name.Namespace, len(refs)+1) {
+	reads := len(refs)
+	if s.instead != nil {
+		reads += 1 + len(References(s.instead))
+	}
+	if !w.reader.shares.has(s.Name.Namespace, reads) {
 		return "more than its share is read for namespace " + s.Name.Namespace + " at present", nil
 	}
-	if s.Generation != s.Attempted {
+	if s.instead != nil {
 		stored, err := w.reader.lastGood(ctx, s.Name.Namespace, w.namespace, s.UID, s.Attempted)
 		if err != nil {
 			return "", err
@@ -180,6 +184,10 @@ func (w *Witness) current(ctx context.Context, s *Served) (string, error) {
 	namespace := s.Name.Namespace
 	if namespace == "" {
 		namespace = w.namespace
+	}
+	if s.instead != nil && w.differs(ctx, s, namespace) {
+		w.queues.add(s.Name)
+		return fmt.Sprintf("%s: what generation %d names has changed since it did not compile", s, s.Attempted), nil
 	}
 	found := w.reader.read(ctx, s.Name.Namespace, namespace, s.Compiled.spec, nil)
 	if ctx.Err() != nil {
@@ -201,4 +209,19 @@ func (w *Witness) current(ctx context.Context, s *Served) (string, error) {
 		return s.String() + ": " + why, nil
 	}
 	return "", nil
+}
+
+// differs says whether what the present spec names, in place of which another one's build serves, is otherwise than when it
+// did not compile: it may compile by now.
+func (w *Witness) differs(ctx context.Context, s *Served, namespace string) bool {
+	material := Material{}
+	for ref, now := range w.reader.read(ctx, s.Name.Namespace, namespace, s.instead, nil) {
+		if !now.failing.IsZero() {
+			return false // it cannot be read, and is as it was
+		}
+		if now.exists {
+			material[ref] = now.object
+		}
+	}
+	return fingerprint(s.instead, material) != s.insteadKey
 }

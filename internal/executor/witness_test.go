@@ -151,7 +151,8 @@ func TestAVerdictOfAWhileAgoIsNotConfirmed(t *testing.T) {
 	w.says("have changed meanwhile", 0, before)
 }
 
-// A build that stands in for a spec that does not compile is of the spec that was good last, whoever has built that.
+// A build that stands in for a spec that does not compile is of the spec that was good last, whoever has built that; and the
+// present one does not compile still.
 func TestAVerdictRestsOnTheSpecThatWasGoodLast(t *testing.T) {
 	w := newTestimony(t)
 	if err := w.bench.client.Get(t.Context(), client.ObjectKeyFromObject(w.all), w.all); err != nil {
@@ -164,13 +165,18 @@ func TestAVerdictRestsOnTheSpecThatWasGoodLast(t *testing.T) {
 		of.Generation = generation + 1
 		w.create(h.revision(of))
 	}
+	present := byKeys("a.test/*", "later/a")
 	stands := served
 	stands.Generation, stands.Attempted = 2, 4
+	stands.instead = &v1alpha1.ExecutorSpec{VerificationSpec: present}
+	stands.insteadKey = fingerprint(stands.instead, Material{})
 	w.live.Put(&stands)
 	w.says("Executor {all}: generation 3, which was good last, is not compiled yet", 0, w.match(""))
 	stands.Generation = 3
 	w.live.Put(&stands)
 	w.says("", 0, w.match(""))
+	w.secret(w.bench.namespace, "later", map[string]string{"a": newKey(t)})
+	w.says("Executor {all}: what generation 4 names has changed since it did not compile", 0, w.match(""))
 }
 
 // What was confirmed is believed for as long as the caller says, and what was not is asked for again.

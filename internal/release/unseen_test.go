@@ -46,6 +46,33 @@ func TestWhatTrustThatIsGoneVouchedForIsNotAccepted(t *testing.T) {
 	b.holds(r, func() error { return b.count(second, 0) })
 }
 
+// While an edit of an Executor does not compile, the spec before vouches for new images; and no longer once what the edit
+// names is there, which this replica's cache does not tell.
+func TestTheSpecBeforeVouchesForNothingOnceTheEditMayCompile(t *testing.T) {
+	b, _, hold := unseen(t)
+	s := b.signer()
+	first, second, third := s.signed("1.0"), s.signed("1.1"), s.signed("1.2")
+	later := b.signer().trust()
+	trusted := later.DeepCopy().Data
+	b.remove(later)
+	e := b.executor("team/*", s.trust())
+	r := b.release(b.hub.Reference("team/gateway", "1.0"), b.profile().Name, requiredSignature)
+	b.gateway(r)
+	b.start()
+	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
+	edit(b, e, func(e *v1alpha1.Executor) {
+		e.Spec.Verifiers[0].Notation.TrustStores[0].Certificates[0].SecretRef.Name = later.Name
+	})
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", "1.1") })
+	b.reaches(r, all(complete(r, b.pinned(second)), verifiedBy(r, e)))
+
+	hold("secrets")
+	b.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: later.Namespace, Name: later.Name}, Data: trusted})
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", "1.2") })
+	b.reaches(r, unverified(r, v1alpha1.ReasonVerificationFailed, b.pinned(third), "no signature by release-signers"))
+	b.holds(r, func() error { return b.count(third, 0) })
+}
+
 // In mid-rollout trust is withdrawn, and this replica's cache does not tell it. Within a bounded time nobody further is
 // admitted; what was admitted before keeps its place.
 func TestARolloutStopsThoughItsReplicaSeesNoReason(t *testing.T) {

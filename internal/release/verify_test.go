@@ -282,6 +282,9 @@ func TestABrokenExecutorAdmitsNothing(t *testing.T) {
 		return nil
 	})
 	b.holds(r, all(complete(r, b.pinned(digest)), verifiedBy(r, e)))
+	next := s.signed("1.1")
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Reference("team/gateway", "1.1") })
+	b.reaches(r, all(complete(r, b.pinned(next)), verifiedBy(r, e)))
 }
 
 // A verdict is about what was asked for when it was reached: it does not stand beside a profile that is invalid, nor is
