@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -200,6 +201,76 @@ func TestACreateThatArrivesLateIsRefused(t *testing.T) {
 			if now := as(); now != left {
 				t.Errorf("what was %s is %s", left, now)
 			}
+		})
+	}
+}
+
+// A leader stands still when it deletes what a gateway does not ask for any more. The gateway asks for it again, and another
+// leader has made it anew or set it back since: what the first has sent arrives then, and takes nothing away.
+func TestADeleteThatArrivesLateIsRefused(t *testing.T) {
+	for name, meanwhile := range map[string]func(*world, *policyv1.PodDisruptionBudget){
+		"made anew": func(w *world, budget *policyv1.PodDisruptionBudget) { w.delete(budget) },
+		"set back":  func(w *world, budget *policyv1.PodDisruptionBudget) { edit(w, client.Object(budget), tamper) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t)
+			g := w.running(two)
+			budget := &policyv1.PodDisruptionBudget{}
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(g), budget); err != nil {
+				t.Fatal(err)
+			}
+			w.stop()
+			stands, goesOn := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			w.hooks = interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+					once.Do(func() {
+						close(stands)
+						<-goesOn
+					})
+					return c.Delete(ctx, object, options...)
+				},
+			}
+			since := w.mark()
+			w.start()
+			resume := sync.OnceFunc(func() { close(goesOn) })
+			t.Cleanup(resume)
+			scale(w, g, 1)
+			select {
+			case <-stands:
+			case <-time.After(patience):
+				t.Fatal("nothing was deleted")
+			}
+			scale(w, g, 2)
+
+			heir := *w
+			heir.hooks, heir.agent = interceptor.Funcs{}, "heir-of-"+w.agent
+			heir.start()
+			heir.becomes(g, v1alpha1.ReasonReplicasAvailable)
+			meanwhile(&heir, budget)
+			now := &policyv1.PodDisruptionBudget{}
+			eventually.Succeeds(t, patience, func() error {
+				if err := w.Get(t.Context(), client.ObjectKeyFromObject(g), now); err != nil {
+					return err
+				}
+				if now.ResourceVersion == budget.ResourceVersion || now.Spec.MaxUnavailable.String() != budget.Spec.MaxUnavailable.String() {
+					return fmt.Errorf("the heir has not been at it yet: %+v", now)
+				}
+				return nil
+			})
+			resume()
+			eventually.Succeeds(t, patience, func() error {
+				for _, e := range w.writes(since) {
+					if e.Verb != "delete" {
+						continue
+					}
+					if e.Code != 409 {
+						t.Fatalf("a late delete was answered %d", e.Code)
+					}
+					return nil
+				}
+				return errors.New("the delete has not arrived")
+			})
 		})
 	}
 }
