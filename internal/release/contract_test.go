@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,7 +204,13 @@ func TestC12WhatIsTerminalIsNotRetried(t *testing.T) {
 	r := b.release("registry.example.com/team/gateway", "none")
 	c := b.start()
 	b.reaches(r, condition(r, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonInvalidImage))
-	terminal, _ := c.value("gatehouse_reconcile_total", "controller", "release", "outcome", "terminal")
+	var terminal float64
+	eventually.Succeeds(t, within, func() error { // a pass is counted after its status is there to be read
+		if terminal, _ = c.value("gatehouse_reconcile_total", "controller", "release", "outcome", "terminal"); terminal == 0 {
+			return errors.New("no pass has ended yet")
+		}
+		return nil
+	})
 	c.quiet()
 	if again, _ := c.value("gatehouse_reconcile_total", "controller", "release", "outcome", "terminal"); again != terminal {
 		t.Errorf("%v passes more", again-terminal)
