@@ -213,6 +213,11 @@ type GatewayReleaseStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Summary string `json:"summary,omitempty"`
+	// What spec.image names in the generation that the condition Resolved is about, as repository@digest, whether it is
+	// accepted or not. It is empty until that is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ResolvedImage string `json:"resolvedImage,omitempty"`
 	// The image of the accepted revision, as repository@digest. It is kept when a later spec is invalid.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

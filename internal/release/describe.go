@@ -40,12 +40,13 @@ func describe(pass *outcome.Pass, release *v1alpha1.GatewayRelease, known assess
 		resolving(pass, release, known)
 		return nil
 	}
+	release.Status.ResolvedImage = known.wanted.reference.WithDigest(known.resolved.digest).String()
 	if known.resolved.trouble != nil {
 		pass.Set(v1alpha1.ConditionResolved, metav1.ConditionUnknown, outcome.As(known.resolved.trouble).Reason,
 			"not asked anew: "+known.resolved.trouble.Error())
 	} else {
 		pass.Set(v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved,
-			resolvedTo(known.wanted.reference, known.resolved.digest))
+			fmt.Sprintf("%s is %s", known.wanted.reference, known.resolved.digest))
 	}
 	return judged(pass, release, known)
 }
@@ -142,7 +143,7 @@ func invalid(pass *outcome.Pass, release *v1alpha1.GatewayRelease, refusal error
 	pass.Set(v1alpha1.ConditionAccepted, metav1.ConditionFalse, outcome.As(refusal).Reason, refusal.Error())
 	resolved := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionResolved)
 	if resolved == nil || resolved.ObservedGeneration != release.Generation {
-		pass.Set(v1alpha1.ConditionResolved, metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "the registry is asked once the spec is accepted")
+		unresolved(pass, release, v1alpha1.ReasonNotAccepted, "the registry is asked once the spec is accepted")
 	}
 	// A verdict is about what was asked for, and that is not well-formed now, whether the release was edited or its profile.
 	if required(release) == v1alpha1.VerificationDisabled {
@@ -172,8 +173,14 @@ func resolving(pass *outcome.Pass, release *v1alpha1.GatewayRelease, known asses
 	}
 	release.Status.Summary = outcome.Bound(summary, maxSummary)
 	awaitDigest(pass, release)
-	pass.Set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
+	unresolved(pass, release, reason, message)
 	underWay(pass, reason, message)
+}
+
+// unresolved says why the digest of this generation is not known.
+func unresolved(pass *outcome.Pass, release *v1alpha1.GatewayRelease, reason, message string) {
+	release.Status.ResolvedImage = ""
+	pass.Set(v1alpha1.ConditionResolved, metav1.ConditionFalse, reason, message)
 }
 
 // progress says how far the accepted revision has come.

@@ -3,8 +3,6 @@ package release
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -122,14 +120,7 @@ func recordedDigest(release *v1alpha1.GatewayRelease, reference image.Reference)
 	if reached := verdictReached(release); reached != nil && !acceptedReasons[reached.Reason] {
 		return image.Digest{} // status.image is of an earlier generation, or of what the tag named before
 	}
-	pinned, err := image.ParsePinned(release.Status.Image)
-	if err != nil || pinned.Repository() != reference.Repository() {
-		return image.Digest{}
-	}
-	if stated := reference.Digest(); !stated.IsZero() && stated != pinned.Digest() {
-		return image.Digest{}
-	}
-	return pinned.Digest()
+	return digestIn(release.Status.Image, reference)
 }
 
 // interrupted says that this generation has no verdict because what it asks for is not well-formed any more, by a profile
@@ -139,24 +130,26 @@ func interrupted(release *v1alpha1.GatewayRelease) bool {
 	return verified != nil && verified.Reason == v1alpha1.ReasonNotAccepted
 }
 
-// resolvedTo is what the condition Resolved says of a reference: this generation's digest, also while status.image is
-// that of another.
-func resolvedTo(reference image.Reference, digest image.Digest) string {
-	return fmt.Sprintf("%s is %s", reference, digest)
-}
-
-// statedDigest reads it back; it is zero if the condition is of another generation or reference.
+// statedDigest is what the condition Resolved says of this generation, also while status.image is that of another; zero if
+// it says nothing of it.
 func statedDigest(release *v1alpha1.GatewayRelease, reference image.Reference) image.Digest {
 	resolved := meta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionResolved)
 	if resolved == nil || resolved.ObservedGeneration != release.Generation || resolved.Status != metav1.ConditionTrue {
 		return image.Digest{}
 	}
-	text, is := strings.CutPrefix(resolved.Message, reference.String()+" is ")
-	digest, err := image.ParseDigest(text)
-	if stated := reference.Digest(); !is || err != nil || !stated.IsZero() && stated != digest {
+	return digestIn(release.Status.ResolvedImage, reference)
+}
+
+// digestIn is that of a pinned image in a status; zero if it is none that the reference can name.
+func digestIn(pinned string, reference image.Reference) image.Digest {
+	parsed, err := image.ParsePinned(pinned)
+	if err != nil || parsed.Repository() != reference.Repository() {
 		return image.Digest{}
 	}
-	return digest
+	if stated := reference.Digest(); !stated.IsZero() && stated != parsed.Digest() {
+		return image.Digest{}
+	}
+	return parsed.Digest()
 }
 
 // requestedAt is when a person asked for a pass, if the annotation is a time: then the registry is asked anew.

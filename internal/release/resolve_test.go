@@ -165,7 +165,10 @@ func TestADigestIsTakenOnceTheRegistryHasShownIt(t *testing.T) {
 	missing := "sha256:" + strings.Repeat("0", 64)
 	r := b.release(b.hub.Host+"/team/gateway@"+missing, b.profile().Name)
 	b.start()
-	b.reaches(r, summary(r, "Resolving: registry "+b.hub.Host+": repository team/gateway: digest "+missing+" not found"))
+	notFound := summary(r, "Resolving: registry "+b.hub.Host+": repository team/gateway: digest "+missing+" not found")
+	b.reaches(r, all(notFound, resolvedImage(r, "")))
 	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Host + "/team/gateway@" + digest.String() })
-	b.reaches(r, complete(r, b.hub.Host+"/team/gateway@"+digest.String()))
+	b.reaches(r, all(complete(r, b.pinned(digest)), resolvedImage(r, b.pinned(digest))))
+	edit(b, r, func(r *v1alpha1.GatewayRelease) { r.Spec.Image = b.hub.Host + "/team/gateway@" + missing })
+	b.reaches(r, all(notFound, resolvedImage(r, "")))
 }

@@ -302,7 +302,7 @@ func TestAnEditOfTheProfileTakesTheVerdictAndLeavesTheDigest(t *testing.T) {
 	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
 	s.signed("1.0") // the tag moves, and no answer of before is good enough for whoever would ask
 	edit(b, r, func(r *v1alpha1.GatewayRelease) {
-		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: time.Now().Add(time.Second).Format(time.RFC3339)}
+		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: time.Now().Format(time.RFC3339Nano)}
 	})
 	revised := func(containers string) {
 		edit(b, p, func(p *v1alpha1.GatewayProfile) {
@@ -317,11 +317,21 @@ func TestAnEditOfTheProfileTakesTheVerdictAndLeavesTheDigest(t *testing.T) {
 		begins(r, "Invalid: profile "+p.Name),
 		condition(r, v1alpha1.ConditionVerified, metav1.ConditionUnknown, v1alpha1.ReasonNotAccepted),
 		condition(r, v1alpha1.ConditionResolved, metav1.ConditionTrue, v1alpha1.ReasonResolved),
+		resolvedImage(r, b.pinned(first)),
 	))
 	revised(`{"name":"gateway"},{"name":"sidecar","image":"` + sidecar + `"}`)
 	b.reaches(r, unverified(r, v1alpha1.ReasonVerificationFailed, sidecar))
 	revised(`{"name":"gateway","args":["serve","--fast"]}`)
 	b.reaches(r, all(complete(r, b.pinned(first)), verifiedBy(r, e)))
+}
+
+func resolvedImage(r *v1alpha1.GatewayRelease, want string) func() error {
+	return func() error {
+		if r.Status.ResolvedImage != want {
+			return fmt.Errorf("resolvedImage is %q, want %q", r.Status.ResolvedImage, want)
+		}
+		return nil
+	}
 }
 
 func message(object *v1alpha1.GatewayRelease, kind, want string) func() error {
