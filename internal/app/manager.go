@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -209,7 +210,7 @@ func (p *process) once(ctx context.Context) error {
 	recorders := newRecorders(mgr.GetScheme(), core.Events(""))
 	defer recorders.stop()
 	if err := p.controllers(ctx, mgr, recorders, config.leads(mgr.GetAPIReader(), lock), collected); err != nil {
-		return err
+		return withRemedy(err)
 	}
 	p.current.Store(collected)
 	synced := make(chan struct{})
@@ -224,6 +225,14 @@ func (p *process) once(ctx context.Context) error {
 	<-synced
 	if err != nil && err.Error() == "leader election lost" { // the text is all that controller-runtime gives
 		return errLeadershipLost
+	}
+	return err
+}
+
+// withRemedy says what to do about kinds that the cluster does not know.
+func withRemedy(err error) error {
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: the cluster does not know all of Gatehouse's kinds; apply config/crd", err)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -99,5 +101,15 @@ func TestMissingRightsAreToldWithTheirRemedy(t *testing.T) {
 	}
 	if n := strings.Count(logs.String(), "apply config/rbac"); n != 1 || strings.Count(logs.String(), "\n") != 1 {
 		t.Errorf("want one line that names the remedy:\n%s", logs)
+	}
+}
+
+func TestKindsThatAreNotInstalledAreToldWithTheirRemedy(t *testing.T) {
+	missing := fmt.Errorf("index executor:references: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "gatehouse.dev", Kind: "Executor"}})
+	if err := withRemedy(missing); !errors.Is(err, missing) || !strings.Contains(err.Error(), "apply config/crd") {
+		t.Error(err)
+	}
+	if other := errors.New("another"); withRemedy(other) != other {
+		t.Error(withRemedy(other))
 	}
 }
