@@ -22,6 +22,9 @@ var manifestFiles = []string{".yaml", ".yml", ".json"}
 func manifests(ctx context.Context, args []string, in io.Reader, next func(name string, data []byte) error) error {
 	m := manifestReader{ctx: ctx, next: next, read: map[string]bool{}}
 	for _, arg := range args {
+		if arg == "" {
+			return usageError("the name of a file is empty; write one, or - for standard input")
+		}
 		if arg == "-" {
 			data, err := interruptible(ctx, func() ([]byte, error) { return readBounded(in) })
 			if err != nil {

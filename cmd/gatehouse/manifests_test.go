@@ -79,6 +79,7 @@ func TestFilesThatAreNoManifests(t *testing.T) {
 		file                 string
 		lint, ratify, verify told
 	}{
+		{"", usage("the name of a file is empty; write one, or - for standard input"), usage("the name of a file is empty"), usage("no Executor is given; name its file with -f")},
 		{"gone.yaml", usage("gone.yaml: no such file or directory; name one that is there"), usage("name one that is there"), usage("name one that is there")},
 		{"text.yaml/x", usage("text.yaml/x: not a directory; name one that is there"), usage("name one that is there"), usage("name one that is there")},
 		{"dangling.yaml", usage("dangling.yaml: no such file or directory; name one that is there"), usage("name one that is there"), usage("name one that is there")},
