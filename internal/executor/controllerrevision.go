@@ -40,7 +40,7 @@ type history struct {
 func (h *history) list(ctx context.Context, name types.NamespacedName) ([]appsv1.ControllerRevision, error) {
 	stored := &appsv1.ControllerRevisionList{}
 	if err := h.client.List(ctx, stored, client.InNamespace(h.namespace), client.MatchingFields{indexRevisions: name.String()}); err != nil {
-		return nil, fmt.Errorf("list the stored specs of %s: %w", describeName(name), err)
+		return nil, fmt.Errorf("list the stored specs of %s: %w", Describe(name), err)
 	}
 	return stored.Items, nil
 }
@@ -66,7 +66,7 @@ func (h *history) keep(ctx context.Context, e *executor) error {
 	}
 	if !there {
 		if err := h.client.Create(ctx, wanted, client.FieldOwner(v1alpha1.FieldOwnerExecutor)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("store the spec of %s: %w", describeName(e.name()), err)
+			return fmt.Errorf("store the spec of %s: %w", Describe(e.name()), err)
 		}
 	}
 	if err := h.delete(ctx, old); err != nil {

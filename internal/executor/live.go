@@ -52,10 +52,11 @@ type Served struct {
 	insteadKey string
 }
 
-// String is the Executor's kind and name, for messages.
-func (s *Served) String() string { return describeName(s.Name) }
+// String names the Executor.
+func (s *Served) String() string { return Describe(s.Name) }
 
-func describeName(name types.NamespacedName) string {
+// Describe is an Executor's kind and name, for messages.
+func Describe(name types.NamespacedName) string {
 	if name.Namespace == "" {
 		return "Executor " + name.Name
 	}

@@ -112,7 +112,7 @@ func (l *Live) awaited(of func(namespace string) bool) string {
 	for namespace, left := range l.initial.outstanding {
 		for name := range left {
 			if of(namespace) {
-				names = append(names, describeName(types.NamespacedName{Namespace: namespace, Name: name}))
+				names = append(names, Describe(types.NamespacedName{Namespace: namespace, Name: name}))
 			}
 		}
 	}

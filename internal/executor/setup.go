@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
@@ -106,15 +105,9 @@ func (r *reconciler) controlledBy(mgr manager.Manager, name string, kind client.
 	return builder.ControllerManagedBy(mgr).
 		Named(name).
 		Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(wake.Edited)).
-		Watches(&corev1.Secret{}, r.materialHandler(Secret, tenants), builder.WithPredicates(dataChanged)).
-		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap, tenants), builder.WithPredicates(dataChanged)).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			logger := r.log
-			if request != nil {
-				logger = logger.WithValues("executor", describeName(request.NamespacedName))
-			}
-			return logger
-		})
+		Watches(&corev1.Secret{}, r.materialHandler(Secret, tenants), builder.WithPredicates(wake.DataChanged)).
+		Watches(&corev1.ConfigMap{}, r.materialHandler(ConfigMap, tenants), builder.WithPredicates(wake.DataChanged)).
+		WithLogConstructor(outcome.Logged(r.log, "executor", Describe))
 }
 
 func options(workers int) controller.Options {

@@ -3,36 +3,16 @@ package executor
 import (
 	"cmp"
 	"context"
-	"maps"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// dataChanged passes changes of what a Secret or a ConfigMap holds.
-var dataChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		switch before := e.ObjectOld.(type) {
-		case *corev1.Secret:
-			now, ok := e.ObjectNew.(*corev1.Secret)
-			return !ok || before.Type != now.Type || !equality.Semantic.DeepEqual(before.Data, now.Data)
-		case *corev1.ConfigMap:
-			now, ok := e.ObjectNew.(*corev1.ConfigMap)
-			return !ok || !maps.Equal(before.Data, now.Data) || !equality.Semantic.DeepEqual(before.BinaryData, now.BinaryData)
-		}
-		return true
-	},
-}
 
 // materialHandler wakes the Executors that use a Secret or a ConfigMap, the cluster's or those of its namespace: by what
 // their specs name, and by what their builds were made of.

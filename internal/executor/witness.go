@@ -149,12 +149,12 @@ func (w *Witness) complete(ctx context.Context, namespace string) (string, error
 		name := client.ObjectKeyFromObject(e)
 		there[name] = true
 		if s := w.live.Served(name); s == nil || s.UID != e.UID || s.Attempted < e.Generation {
-			return describeName(name) + " is not compiled yet", nil
+			return Describe(name) + " is not compiled yet", nil
 		}
 	}
 	for _, name := range slices.SortedFunc(slices.Values(w.live.Names()), compareNames) {
 		if name.Namespace == namespace && !there[name] {
-			return describeName(name) + " is gone, and not taken out of service yet", nil
+			return Describe(name) + " is gone, and not taken out of service yet", nil
 		}
 	}
 	return "", nil

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -117,13 +117,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 			MaxConcurrentReconciles: d.Workers,
 			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
 		}).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			logger := mgr.GetLogger().WithName(controllerName)
-			if request != nil {
-				logger = logger.WithValues("gateway", request.String())
-			}
-			return logger
-		}).
+		WithLogConstructor(outcome.Logged(mgr.GetLogger().WithName(controllerName), "gateway", types.NamespacedName.String)).
 		Complete(outcome.Traced(controllerName, r))
 	if err != nil {
 		return fmt.Errorf("set up the %s controller: %w", controllerName, err)

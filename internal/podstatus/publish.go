@@ -26,7 +26,7 @@ type found struct {
 func (r *Reporter) find(ctx context.Context, name types.NamespacedName) (found, error) {
 	list := &v1alpha1.ExecutorPodStatusList{}
 	if err := r.reports.List(ctx, list, client.MatchingFields{indexReportExecutor: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return found{}, fmt.Errorf("list this replica's reports on %s: %w", describe(name), err)
+		return found{}, fmt.Errorf("list this replica's reports on %s: %w", executor.Describe(name), err)
 	}
 	pod := *r.pod.Load()
 	packed := PackName(pod.Name, identityOf(name, ""))
@@ -55,7 +55,7 @@ func (r *Reporter) refresh(ctx context.Context, name types.NamespacedName) error
 		r.latest.is(report)
 		return nil
 	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("read this replica's report on %s: %w", describe(name), err)
+		return fmt.Errorf("read this replica's report on %s: %w", executor.Describe(name), err)
 	}
 	f, err := r.find(ctx, name)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Reporter) publish(ctx context.Context, said executor.Report, report *v1
 			}
 		}
 		if report.DeletionTimestamp != nil {
-			return fmt.Errorf("report %s/%s has the name of this replica's report on %s; it is deleted, and kept by finalizers: remove %s from its metadata.finalizers", report.Namespace, report.Name, describe(said.Name), strings.Join(report.Finalizers, ", "))
+			return fmt.Errorf("report %s/%s has the name of this replica's report on %s; it is deleted, and kept by finalizers: remove %s from its metadata.finalizers", report.Namespace, report.Name, executor.Describe(said.Name), strings.Join(report.Finalizers, ", "))
 		}
 		if err := r.delete(ctx, report); err != nil {
 			return err
@@ -89,13 +89,13 @@ func (r *Reporter) publish(ctx context.Context, said executor.Report, report *v1
 	case report == nil:
 		report = want.DeepCopy()
 		if err := r.client.Create(ctx, report, client.FieldOwner(v1alpha1.FieldOwnerReplica)); err != nil {
-			return fmt.Errorf("create this replica's report on %s: %w", describe(said.Name), err)
+			return fmt.Errorf("create this replica's report on %s: %w", executor.Describe(said.Name), err)
 		}
 		r.latest.is(report)
 	case !sameMetadata(report, want):
 		mended := withMetadata(report, want)
 		if err := r.client.Patch(ctx, mended, ifUnchanged(report), client.FieldOwner(v1alpha1.FieldOwnerReplica)); err != nil {
-			return fmt.Errorf("mend the labels and the owner of this replica's report on %s: %w", describe(said.Name), err)
+			return fmt.Errorf("mend the labels and the owner of this replica's report on %s: %w", executor.Describe(said.Name), err)
 		}
 		r.latest.is(mended)
 		report = mended
@@ -106,7 +106,7 @@ func (r *Reporter) publish(ctx context.Context, said executor.Report, report *v1
 		next := report.DeepCopy()
 		next.Status = want.Status
 		if err := r.client.Status().Patch(ctx, next, ifUnchanged(report), client.FieldOwner(v1alpha1.FieldOwnerReplica)); err != nil {
-			return fmt.Errorf("write this replica's report on %s: %w", describe(said.Name), err)
+			return fmt.Errorf("write this replica's report on %s: %w", executor.Describe(said.Name), err)
 		}
 		r.latest.is(next)
 	}
@@ -131,7 +131,7 @@ func (r *Reporter) delete(ctx context.Context, report *v1alpha1.ExecutorPodStatu
 	gone := &v1alpha1.ExecutorPodStatus{ObjectMeta: metav1.ObjectMeta{Namespace: report.Namespace, Name: report.Name}}
 	err := r.client.Delete(ctx, gone, client.Preconditions{UID: &report.UID})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete report %s/%s on %s: %w", report.Namespace, report.Name, describe(keyOf(report.Spec.Executor)), err)
+		return fmt.Errorf("delete report %s/%s on %s: %w", report.Namespace, report.Name, executor.Describe(keyOf(report.Spec.Executor)), err)
 	}
 	r.latest.gone(report.Name, report.UID)
 	return nil

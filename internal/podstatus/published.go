@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
+	"github.com/gatehouse-dev/gatehouse/internal/executor"
 )
 
 // published knows of which Executors this process has a report stored, and why of others it has not.
@@ -129,7 +130,7 @@ func (p *published) lacks(said map[types.NamespacedName]types.UID, inherited []t
 	}
 	var missing, trouble []string
 	for name := range lacking {
-		missing = append(missing, describe(name))
+		missing = append(missing, executor.Describe(name))
 		if err := p.trouble[name]; err != nil {
 			trouble = append(trouble, err.Error())
 		}
@@ -145,13 +146,4 @@ func (p *published) lacks(said map[types.NamespacedName]types.UID, inherited []t
 		why += "\n" + trouble[0]
 	}
 	return false, why
-}
-
-// describe names an Executor for people.
-func describe(name types.NamespacedName) string {
-	identity := identityOf(name, "")
-	if name.Namespace == "" {
-		return string(identity.Kind) + " " + name.Name
-	}
-	return string(identity.Kind) + " " + name.String()
 }

@@ -129,12 +129,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 		MaxConcurrentReconciles: 4,
 		RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
 		SkipNameValidation:      &again,
-		LogConstructor: func(request *reconcile.Request) logr.Logger {
-			if request == nil {
-				return r.log
-			}
-			return r.log.WithValues("executor", describe(request.NamespacedName))
-		},
+		LogConstructor:          outcome.Logged(r.log, "executor", executor.Describe),
 	})
 	if err != nil {
 		return fmt.Errorf("set up the %s: %w", reporterName, err)

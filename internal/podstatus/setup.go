@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -91,12 +90,7 @@ func SetupAggregator(ctx context.Context, mgr manager.Manager, d AggregatorDepen
 	b := builder.ControllerManagedBy(mgr).
 		Named(aggregatorName).
 		WatchesRawSource(d.Board.Changes()).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			if request == nil {
-				return logger
-			}
-			return logger.WithValues("executor", describe(request.NamespacedName))
-		})
+		WithLogConstructor(outcome.Logged(logger, "executor", executor.Describe))
 	for _, kind := range subjects() {
 		b = b.Watches(kind, a.subjectHandler(), builder.WithPredicates(wake.Edited)).
 			Watches(kind, &handler.EnqueueRequestForObject{}, builder.WithPredicates(a.left.byOthers()))

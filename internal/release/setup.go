@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
@@ -101,9 +102,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 		Named(controllerName).
 		For(&v1alpha1.GatewayRelease{}, builder.WithPredicates(wake.Asked)).
 		Watches(&v1alpha1.GatewayInstance{}, r.gatewayHandler()).
-		Watches(&v1alpha1.GatewayProfile{}, r.dependants(indexProfile), builder.WithPredicates(contentChanged)).
-		Watches(&corev1.Secret{}, r.dependants(indexSecret), builder.WithPredicates(r.ownNamespace(), contentChanged)).
-		Watches(&corev1.ConfigMap{}, r.dependants(indexConfigMap), builder.WithPredicates(r.ownNamespace(), contentChanged)).
+		Watches(&v1alpha1.GatewayProfile{}, r.dependants(indexProfile), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Secret{}, r.dependants(indexSecret), builder.WithPredicates(r.ownNamespace(), wake.DataChanged)).
+		Watches(&corev1.ConfigMap{}, r.dependants(indexConfigMap), builder.WithPredicates(r.ownNamespace(), wake.DataChanged)).
 		Watches(&appsv1.ControllerRevision{}, r.revisionHandler(), builder.WithPredicates(comeOrGone)).
 		WatchesRawSource(d.Pool.Completions()).
 		WatchesRawSource(d.Executors.Changes(r.judgedBy)).
@@ -111,13 +112,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Dependencies) error {
 			MaxConcurrentReconciles: d.Workers,
 			RateLimiter:             outcome.NewRateLimiter[reconcile.Request](),
 		}).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			logger := mgr.GetLogger().WithName(controllerName)
-			if request != nil {
-				logger = logger.WithValues("release", request.Name)
-			}
-			return logger
-		}).
+		WithLogConstructor(outcome.Logged(mgr.GetLogger().WithName(controllerName), "release", func(n types.NamespacedName) string { return n.Name })).
 		Complete(outcome.Traced(controllerName, r))
 	if err != nil {
 		return fmt.Errorf("set up the %s controller: %w", controllerName, err)

@@ -2,13 +2,10 @@ package release
 
 import (
 	"context"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,21 +19,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/executor"
 	"github.com/gatehouse-dev/gatehouse/internal/rollout"
 )
-
-// contentChanged passes changes of what a release reads: the spec of a profile, the data of a Secret or ConfigMap.
-var contentChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		switch before := e.ObjectOld.(type) {
-		case *corev1.Secret:
-			now := e.ObjectNew.(*corev1.Secret)
-			return before.Type != now.Type || !equality.Semantic.DeepEqual(before.Data, now.Data)
-		case *corev1.ConfigMap:
-			now := e.ObjectNew.(*corev1.ConfigMap)
-			return !maps.Equal(before.Data, now.Data) || !equality.Semantic.DeepEqual(before.BinaryData, now.BinaryData)
-		}
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
-	},
-}
 
 // comeOrGone passes all but updates: a revision never changes, but for its owner.
 var comeOrGone = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}

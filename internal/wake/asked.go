@@ -1,5 +1,6 @@
 // Package wake says what wakes a controller over an object of its own: a person's act, the loss of a status among them,
-// and never its own status write. Without that rule a status write would wake the pass that wrote it.
+// and never its own status write. Without that rule a status write would wake the pass that wrote it. And what wakes it
+// over a Secret or a ConfigMap that it reads.
 package wake
 
 import (
