@@ -64,9 +64,9 @@ const (
 	fencePoll    = 2 * time.Millisecond
 )
 
-// Read returns the events from a mark to now, in the order they were answered, and the mark of now. The server writes an
-// event a moment after its answer; so that none of an answered request is missed, Read sends a request of its own and
-// reads up to it.
+// Read returns the events of requests that arrived from a mark to now, in the order they were answered, and the mark of now.
+// The server writes an event a moment after its answer; so that none of an answered request is missed, Read sends a
+// request of its own and reads up to it. What was on its way when the mark was made is written after it, and left out.
 func (l Log) Read(ctx context.Context, since Mark) ([]Event, Mark, error) {
 	return l.read(ctx, since, false)
 }
@@ -98,6 +98,12 @@ func (l Log) read(ctx context.Context, since Mark, within bool) ([]Event, Mark, 
 		return nil, 0, fmt.Errorf("audit log: %w", err)
 	}
 	defer func() { _ = file.Close() }()
+	var began time.Time
+	if !within {
+		if began, err = madeAt(file, since); err != nil {
+			return nil, 0, err
+		}
+	}
 	if _, err := file.Seek(int64(since), io.SeekStart); err != nil {
 		return nil, 0, fmt.Errorf("audit log: %w", err)
 	}
@@ -123,7 +129,7 @@ func (l Log) read(ctx context.Context, since Mark, within bool) ([]Event, Mark, 
 			if event.UserAgent == fence {
 				return events, end, nil
 			}
-			if !strings.HasPrefix(event.UserAgent, fencePrefix) {
+			if !strings.HasPrefix(event.UserAgent, fencePrefix) && !event.Time.Before(began) {
 				events = append(events, event)
 			}
 		case errors.Is(err, io.EOF):
@@ -136,6 +142,20 @@ func (l Log) read(ctx context.Context, since Mark, within bool) ([]Event, Mark, 
 			return nil, 0, fmt.Errorf("audit log: %w", err)
 		}
 	}
+}
+
+// madeAt is when the request arrived by which a mark was made: the event of it is the last before the mark.
+func madeAt(file io.ReaderAt, mark Mark) (time.Time, error) {
+	if mark == 0 {
+		return time.Time{}, nil
+	}
+	before := make([]byte, min(int64(mark), tail))
+	if _, err := file.ReadAt(before, int64(mark)-int64(len(before))); err != nil {
+		return time.Time{}, fmt.Errorf("audit log: %w", err)
+	}
+	before = bytes.TrimSuffix(before, []byte("\n"))
+	fence, err := parse(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fence.Time, err
 }
 
 // fence sends a request that changes nothing and can be found again by its user agent.
