@@ -421,6 +421,17 @@ func TestATenantThatCannotDecideHoldsNobodyUp(t *testing.T) {
 	if now := leftOut(third, thirdImage); now.Status.Revision.Attempt != before.Status.Revision.Attempt {
 		t.Errorf("it was in the window again: attempt %d after %d", now.Status.Revision.Attempt, before.Status.Revision.Attempt)
 	}
+	since := c.mark()
+	c.stop()
+	c.start()
+	eventually.Holds(t, aWhile, func() error {
+		for _, w := range c.writes(since) {
+			if w.Resource == "gatewayinstances" {
+				return fmt.Errorf("a restart sent %s", w)
+			}
+		}
+		return nil
+	})
 	fresh := c.gateway("fresh") // which takes the stable revision without the window
 	c.stalls(fresh, v1alpha1.ReasonCannotVerify)
 
@@ -570,6 +581,11 @@ func TestTheFirstExecutorOfATenantIsNotMissed(t *testing.T) {
 	if message := meta.FindStatusCondition(w.see(g).Status.Conditions, v1alpha1.ConditionReady).Message; !strings.Contains(message, "NamespacedExecutor "+w.tenant+"/own is not compiled yet") {
 		t.Error(message)
 	}
+	// For however long that goes on, it holds nobody up: what a tenant edits again and again is never seen either.
+	edit(w, w.release, func(r *v1alpha1.GatewayRelease) {
+		r.Spec.Rollout.MinReadySeconds, r.Spec.Rollout.ProgressDeadline = ptr.To[int32](0), &metav1.Duration{Duration: time.Second}
+	})
+	w.stalls(g, v1alpha1.ReasonCannotVerify)
 	w.delete(e)
 	w.runs(g, imageOf(1))
 }
