@@ -76,6 +76,19 @@ func TestWithoutItsRevisionNothingIsTouched(t *testing.T) {
 	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
 }
 
+// A gateway that was barred and is let in may take what was stable long ago in the moment in which that is deleted. It runs
+// on, and the window gives it the next.
+func TestAGatewayWhoseRevisionIsGoneTakesWhatTheWindowGives(t *testing.T) {
+	w := given(t)
+	g := w.running()
+	w.delete(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: w.gatehouse, Name: w.see(g).Status.Revision.Name}})
+	edit(w, g, func(g *v1alpha1.GatewayInstance) { g.Spec.Config["gateway.toml"] = "b" })
+	w.stalls(g, v1alpha1.ReasonRevisionNotFound)
+	w.admit(g, w.accept(imageOf(2)), 2)
+	w.runs(g, imageOf(2))
+	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
+}
+
 // loses takes the gateway's Service away, and waits until it is there again.
 func (w *world) loses(g *v1alpha1.GatewayInstance) {
 	w.Helper()

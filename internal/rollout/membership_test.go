@@ -87,6 +87,13 @@ func TestANewGateway(t *testing.T) {
 		s.isState(v1alpha1.RolloutComplete, "3 of 4 gateways run v1")
 		s.isWindow(0)
 	})
+	t.Run("is admitted with what was stable long ago, though nobody has edited anything", func(t *testing.T) {
+		s := completed(t, 3)
+		s.in.Fleet = append(s.in.Fleet, gateway("late", runs("v0", 0), ready))
+		s.plan()
+		s.isState(v1alpha1.RolloutProgressing)
+		s.isWindow(1)
+	})
 	t.Run("is not known to run nothing before it says so", func(t *testing.T) {
 		s := given(t, "v1", gateway("new", unobserved))
 		s.plan()
