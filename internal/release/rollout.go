@@ -35,6 +35,10 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 	for i := range gateways {
 		fleet[i] = rollout.MemberOf(&gateways[i])
 	}
+	adopting, err := r.adopting(ctx, release, gateways)
+	if err != nil {
+		return time.Time{}, err
+	}
 	input := rollout.Input{
 		Release:      release.Name,
 		UID:          release.UID,
@@ -47,6 +51,13 @@ func (r *reconciler) rollOut(ctx context.Context, release *v1alpha1.GatewayRelea
 		Fleet:        fleet,
 		FleetVersion: seen,
 		Now:          r.clock.Now(),
+	}
+	if !adopting.IsZero() {
+		input.Accepted = ""
+		plan := rollout.Next(input)
+		plan.Status.Message = awaitsAdoption
+		release.Status.Rollout = &plan.Status
+		return adopting, nil
 	}
 	plan := rollout.Next(input)
 	if admitsAnew(release.Status.Rollout, &plan.Status) {
