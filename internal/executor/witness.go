@@ -86,6 +86,23 @@ func (w *Witness) Confirm(ctx context.Context, within time.Duration, by ...Match
 	return "", nil
 }
 
+// ConfirmRelease says why what a release demands of signatures may not be acted on; nothing if it may: the API server has
+// it in this generation, or had within a time.
+func (w *Witness) ConfirmRelease(ctx context.Context, within time.Duration, release *v1alpha1.GatewayRelease) (string, error) {
+	key := fmt.Sprintf("release/%s@%d", release.UID, release.Generation)
+	return w.lately(within, key, func() (string, error) {
+		now := &metav1.PartialObjectMetadata{}
+		now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("GatewayRelease"))
+		if err := w.from.Get(ctx, client.ObjectKeyFromObject(release), now); err != nil {
+			return "", fmt.Errorf("read the release %s: %w", release.Name, err)
+		}
+		if now.UID != release.UID || now.Generation != release.Generation {
+			return "release " + release.Name + " has been edited, and that is not seen yet", nil
+		}
+		return "", nil
+	})
+}
+
 // again is a match as it is now.
 func (l *Live) again(m Match) Match {
 	if m.own {

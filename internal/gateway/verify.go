@@ -60,11 +60,20 @@ const settling = time.Second
 // What runs already costs nothing.
 func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.GatewayRelease, decision rollout.Decision) judgement {
 	gateway := work.gateway
-	if release == nil || release.Spec.Verification == v1alpha1.VerificationDisabled {
+	if release == nil {
 		return judgement{}
 	}
 	name := candidate(gateway, release.Status.Rollout, decision)
 	if name == "" {
+		return judgement{}
+	}
+	if decision.Action == rollout.Take {
+		if why := r.demandsMore(ctx, release); why != "" {
+			work.wake = r.finisher.Clock.Now().Add(settling)
+			return judgement{standing: unknown, message: "revision " + name + " is not given to this gateway: " + why}
+		}
+	}
+	if release.Spec.Verification == v1alpha1.VerificationDisabled {
 		return judgement{}
 	}
 	if decision.Action == rollout.Take {
@@ -92,6 +101,20 @@ func (r *reconciler) judge(ctx context.Context, work *work, release *v1alpha1.Ga
 		work.wake = judged.wake
 	}
 	return judged
+}
+
+// demandsMore says why a release that lets images through that nobody vouches for may not do so any more: it was edited
+// since. A cache that is behind does not say that.
+func (r *reconciler) demandsMore(ctx context.Context, release *v1alpha1.GatewayRelease) string {
+	if release.Spec.Verification == v1alpha1.VerificationRequired {
+		return ""
+	}
+	why, err := r.witness.ConfirmRelease(ctx, settling, release)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "a gateway waits for its release to be confirmed")
+		return "whether its release demands signatures by now cannot be read from the API server"
+	}
+	return why
 }
 
 // inTime is what becomes of a judgement that may be none yet. Status says what it says already until there is another. A

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -588,6 +589,46 @@ func TestTheFirstExecutorOfATenantIsNotMissed(t *testing.T) {
 	w.stalls(g, v1alpha1.ReasonCannotVerify)
 	w.delete(e)
 	w.runs(g, imageOf(1))
+}
+
+// A person has demanded signatures, and the cache does not tell it. Neither a gateway that was admitted takes what nobody
+// vouches for by that, nor a new one.
+func TestWhatAReleaseDemandsIsNotMissed(t *testing.T) {
+	for _, before := range []v1alpha1.Verification{v1alpha1.VerificationDisabled, v1alpha1.VerificationIfConfigured} {
+		t.Run(string(before), func(t *testing.T) {
+			w := made(t)
+			var behind atomic.Bool
+			w.hooks.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				err := c.Get(ctx, key, object, options...)
+				if release, ok := object.(*v1alpha1.GatewayRelease); ok && behind.Load() {
+					release.Spec.Verification, release.Generation = before, 0 // as of before the edit
+				}
+				return err
+			}
+			w.start()
+			g := w.running()
+			behind.Store(true)
+			w.release = edit(w, w.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Verification = v1alpha1.VerificationRequired })
+			second := w.accept(imageOf(2))
+			w.admit(g, second, 2)
+			fresh := w.gateway("fresh")
+			w.becomes(fresh, v1alpha1.ReasonVerifying)
+			if message := meta.FindStatusCondition(w.see(fresh).Status.Conditions, v1alpha1.ConditionReady).Message; !strings.Contains(message, "release "+w.release.Name+" has been edited") {
+				t.Error(message)
+			}
+			eventually.Holds(t, aWhile, func() error {
+				if now := w.see(g); now.Status.Image != imageOf(1) || now.Status.Revision.Attempt != 1 {
+					return fmt.Errorf("the one that was admitted took it: %+v", now.Status)
+				}
+				return nil
+			})
+			// When it demands none any more, and that is seen, they go on.
+			edit(w, w.release, func(r *v1alpha1.GatewayRelease) { r.Spec.Verification = before })
+			behind.Store(false)
+			w.runs(g, imageOf(2))
+			w.runs(fresh, imageOf(1))
+		})
+	}
 }
 
 // A gateway whose namespace demands nothing asks no registry.
