@@ -107,7 +107,7 @@ func (v *verification) missing(decision policy.Decision) string {
 		return text + "not enough signers, as one signer counts once for all verifiers that accept him: " + v.whoSigned()
 	case v.found == 0:
 		return text + "no signature by " + named(unmet, ", ") + "; no signature found"
-	case len(unmet) == 1:
+	case len(unmet) == 1 && len(v.shown[unmet[0]].reasons) > 0:
 		return text + "no signature by " + unmet[0] + "; " + v.foundBy(unmet[0], "signature")
 	}
 	clauses := make([]string, len(unmet))
@@ -143,10 +143,7 @@ func (v *verification) foundBy(verifier, noun string) string {
 	}
 	count := fmt.Sprint(total)
 	if total == 0 {
-		count = "no"
-		if noun == "" {
-			count = "none"
-		}
+		count = "none"
 	}
 	if noun != "" {
 		count += " " + noun
@@ -202,6 +199,12 @@ func reasonWords(reason Reason, n int) string {
 		}
 	}
 	return string(reason)
+}
+
+// phrase is reasonWords of one signature, where that is the subject already.
+func phrase(reason Reason) string {
+	words := reasonWords(reason, 1)
+	return strings.TrimPrefix(strings.TrimPrefix(words, "that "), "whose ")
 }
 
 // named joins the first few of a list, and says how many more there are.

@@ -61,7 +61,7 @@ func TestADecisionSaysByWhomOrWhatIsMissing(t *testing.T) {
 		},
 		"one of two verifiers": {
 			func(s *scene) { s.tag(signature("bob", s.subject.Digest())) }, by(releaseSigners("ann"), builders("bob")),
-			verify.Failed, "no signature by release-signers; no signature found",
+			verify.Failed, "no signature by release-signers (none found)",
 		},
 		"neither of two verifiers": {
 			func(s *scene) { s.tag(signature("eve", s.subject.Digest())) }, by(releaseSigners("ann"), builders("bob")),
@@ -233,6 +233,20 @@ func TestAReportKeepsTheNamesThatUsersMatchOn(t *testing.T) {
 	}
 	if r := of.Results[0]; r.VerifierName != "release-signers" || r.Description != "refused: by an untrusted CA" || r.Detail != "mallory" || r.ErrorReason != "nobody knows mallory" || r.Reason != "UntrustedSigner" {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// What is wrong with one signature reads by itself, too.
+func TestADescriptionIsOfOneSignature(t *testing.T) {
+	for content, want := range map[string]string{
+		"scan":    "refused: is an attestation",
+		"offline": "cannot decide: revocation is not known",
+	} {
+		s := newScene(t)
+		s.refer(bundleType, []byte(content))
+		if got := s.verify(by(builders("bob"))).ArtifactReports[0].Results[0].Description; got != want {
+			t.Errorf("%s: described as %q, want %q", content, got, want)
+		}
 	}
 }
 

@@ -191,9 +191,9 @@ func resultOf(verifier string, f Finding) Result {
 			r.Description = "the signature is good, and its signer is trusted"
 		}
 	case Failed:
-		r.Description, r.ErrorReason = "refused: "+reasonWords(f.Reason, 1), f.Message
+		r.Description, r.ErrorReason = "refused: "+phrase(f.Reason), f.Message
 	default:
-		r.Description, r.ErrorReason = "cannot decide: "+reasonWords(f.Reason, 1), f.Message
+		r.Description, r.ErrorReason = "cannot decide: "+phrase(f.Reason), f.Message
 	}
 	if f.Outcome != Passed && r.ErrorReason == "" {
 		r.ErrorReason = string(f.Reason)
