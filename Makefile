@@ -84,7 +84,7 @@ fuzz: bin/devcluster ## try every property with new chances, and run every fuzz 
 	@grep -rl --include='*_test.go' '^func Fuzz' internal | while read -r file; do \
 	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$file); do \
 	    echo "$$target in $$(dirname $$file)"; \
-	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) || exit 1; \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s ./$$(dirname $$file) || exit 1; \
 	  done; \
 	done
 
