@@ -89,13 +89,23 @@ func TestAGatewayWhoseRevisionIsGoneTakesWhatTheWindowGives(t *testing.T) {
 	w.becomes(g, v1alpha1.ReasonReplicasAvailable)
 }
 
-// loses takes the gateway's Service away, and waits until it is there again.
+// loses takes the gateway's Service away, and waits until it is there again and status knows it: a manager that is stopped
+// before that does not know whose it is, and applies it once more.
 func (w *world) loses(g *v1alpha1.GatewayInstance) {
 	w.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: g.Name}}
 	w.delete(service)
 	eventually.Succeeds(w, patience, func() error {
-		return w.Get(w.Context(), client.ObjectKeyFromObject(service), &corev1.Service{})
+		now := &corev1.Service{}
+		if err := w.Get(w.Context(), client.ObjectKeyFromObject(service), now); err != nil {
+			return err
+		}
+		for _, applied := range w.see(g).Status.Applied {
+			if applied.Kind == "Service" && strings.HasPrefix(applied.Mark, string(now.UID)+"/") {
+				return nil
+			}
+		}
+		return fmt.Errorf("service %s is not in the gateway's status", now.UID)
 	})
 }
 
