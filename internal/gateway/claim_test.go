@@ -236,11 +236,12 @@ func TestHandingOverADeploymentRollsNoPodsThatMatch(t *testing.T) {
 	made := w.deployment(g)
 	w.delete(g)
 	eventually.Succeeds(t, collected, func() error {
-		err := w.Get(t.Context(), client.ObjectKeyFromObject(g), &appsv1.Deployment{})
-		if err == nil {
-			return fmt.Errorf("the first Deployment is still there")
+		for _, object := range ownedObjects(g) {
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil || err == nil {
+				return fmt.Errorf("the first %T is still there: %v", object, err)
+			}
 		}
-		return client.IgnoreNotFound(err)
+		return nil
 	})
 	handed := metav1.ObjectMeta{Name: made.Name, Namespace: made.Namespace, Annotations: map[string]string{v1alpha1.AnnotationAdopt: "true"}}
 	w.make(&corev1.ServiceAccount{ObjectMeta: *handed.DeepCopy()})
