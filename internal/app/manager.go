@@ -119,7 +119,9 @@ func (p *process) withdraw(ctx context.Context) {
 	if err != nil {
 		p.log.Error(err, "not every report of this replica was deleted; the next process in the pod writes them over, or the leader deletes them when the pod is gone", "replica", p.config.Pod)
 	}
-	p.log.Info("deleted the reports of what this replica served", "replica", p.config.Pod, "reports", deleted)
+	if deleted > 0 {
+		p.log.Info("deleted the reports of what this replica served", "replica", p.config.Pod, "reports", deleted)
+	}
 }
 
 // lead runs one manager after the other until ctx ends. A first one that cannot start ends the process with the reason;
