@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -50,7 +49,7 @@ func Start(ctx context.Context, dir *workdir.Dir, kubeconfig string, config *res
 	}
 	childCtx, cancel := context.WithCancel(context.Background())
 	n := &Node{cancel: cancel, done: make(chan struct{})}
-	s := &supervisor{dir: dir, kubeconfig: kubeconfig, client: client, program: program}
+	s := &supervisor{dir: dir, kubeconfig: kubeconfig, program: program}
 	go func() { defer close(n.done); s.run(childCtx) }()
 	if err := waitReady(ctx, client); err != nil {
 		n.Stop()
@@ -115,11 +114,4 @@ func takesPods(node *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

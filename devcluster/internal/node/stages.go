@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	kwokcrd "sigs.k8s.io/kwok/kustomize/crd"
 	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	heartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
+	heartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat"
 	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
 	"sigs.k8s.io/yaml"
 )
@@ -32,7 +32,7 @@ func createStages(ctx context.Context, client dynamic.Interface) error {
 	}
 	for _, text := range []string{
 		nodefast.DefaultNodeInit,
-		heartbeat.DefaultNodeHeartbeatWithLease,
+		heartbeat.DefaultNodeHeartbeat,
 		podfast.DefaultPodReady,
 		podfast.DefaultPodComplete,
 		podfast.DefaultPodDelete,

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/gatehouse-dev/gatehouse/devcluster/internal/workdir"
@@ -29,7 +27,6 @@ const (
 type supervisor struct {
 	dir        *workdir.Dir
 	kubeconfig string
-	client     kubernetes.Interface
 	program    string
 }
 
@@ -52,9 +49,6 @@ func (s *supervisor) run(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, maxPause)
-		if err := s.releaseNode(ctx); err != nil {
-			klog.ErrorS(err, "the node's lease could not be deleted: pods may wait until it expires")
-		}
 	}
 }
 
@@ -68,7 +62,9 @@ func (s *supervisor) once(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, s.program, ChildCommand,
 		"--kubeconfig="+s.kubeconfig,
 		"--manage-all-nodes=true",
-		"--node-lease-duration-seconds=40",
+		// Without a lease on the node: a kwok that has one passes over the pods
+		// that it sees before its cache has the lease, and does not look again.
+		"--node-lease-duration-seconds=0",
 		"--cidr=10.1.0.0/16",
 		"--enable-crds=Stage",
 	)
@@ -86,13 +82,4 @@ func (s *supervisor) once(ctx context.Context) error {
 		return fmt.Errorf("kwok: %w", err)
 	}
 	return errors.New("kwok ended")
-}
-
-// releaseNode deletes the lease that the last kwok held on the node: the next
-// one has another identity and would wait for it to expire.
-func (s *supervisor) releaseNode(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	err := s.client.CoordinationV1().Leases("kube-node-lease").Delete(ctx, Name, metav1.DeleteOptions{})
-	return ignoreNotFound(err)
 }
