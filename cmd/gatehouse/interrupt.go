@@ -5,6 +5,8 @@ import (
 	"errors"
 )
 
+var errInterrupted = errors.New("interrupted")
+
 // interruptible does what may wait for somebody else, as the reading of a pipe
 // does, until it is done or ctx ends. The signals that end ctx end the process no
 // more by themselves, so nobody else would. What still waits then is left to the end
@@ -24,6 +26,6 @@ func interruptible[T any](ctx context.Context, do func() (T, error)) (T, error) 
 		return r.value, r.err
 	case <-ctx.Done():
 		var none T
-		return none, errors.New("interrupted")
+		return none, errInterrupted
 	}
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/test/registry"
 )
 
 // Somebody who changes his mind presses Ctrl-C, also while a command waits for what nobody writes.
@@ -49,6 +54,31 @@ func TestWhatWaitsForInputIsInterrupted(t *testing.T) {
 				}
 			case <-time.After(30 * time.Second):
 				t.Fatal("it waits on")
+			}
+		})
+	}
+}
+
+// What somebody ended is not blamed on a registry, or on time.
+func TestAVerificationThatIsInterruptedSaysSo(t *testing.T) {
+	s := newSigned(t)
+	for name, image := range map[string]string{"a tag": s.Host + "/team/app:1.0", "a digest": s.Host + "/team/app@" + s.digest.String()} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			s.Break(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				interrupt()
+				registry.Hang()(w, req, next)
+			})
+			t.Cleanup(s.Heal)
+			root := newRootCommand()
+			var out, told bytes.Buffer
+			root.SetIn(strings.NewReader(s.executor("Enforce") + "---\n" + s.secret()))
+			root.SetOut(&out)
+			root.SetErr(&told)
+			root.SetArgs([]string{"verify", "-f", "-", "--registry-allow-loopback", image})
+			err := root.ExecuteContext(ctx)
+			if status := exitStatus(err); status != statusUndecided || err.Error() != "interrupted" || out.Len() > 0 {
+				t.Errorf("status %d, %v, printed %q; it told %q", status, err, &out, &told)
 			}
 		})
 	}

@@ -61,6 +61,9 @@ did not answer, no Executor enforces for the image, or the command line or a fil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			subject, verdict, err := flags.verify(cmd, args[0])
+			if cmd.Context().Err() != nil {
+				err = errInterrupted
+			}
 			if err != nil {
 				return undecided(err)
 			}
