@@ -133,6 +133,8 @@ func TestARevisionGoesInThePassAfterItHasBecomeSuperfluous(t *testing.T) {
 	}
 	b.keeps(r, r.Status.Revision)
 
+	mu.Lock()
+	defer mu.Unlock()
 	if got := deletions(b.writes(mark)); len(got) != 3 || deleted != 3 {
 		t.Errorf("of %s, %s and %s each is to be deleted once: sent %q", one, two, three, got)
 	}
