@@ -171,6 +171,19 @@ func (p *process) stores(said executor.Report) *v1alpha1.ExecutorPodStatus {
 	return report
 }
 
+// knows waits until the process has heard that its report on an Executor is stored, which is after it is there to be read.
+func (p *process) knows(said executor.Report) {
+	p.i.Helper()
+	eventually.Succeeds(p.i.T, within, func() error {
+		p.reporter.published.mu.Lock()
+		defer p.reporter.published.mu.Unlock()
+		if p.reporter.published.uids[said.Name] != said.UID {
+			return fmt.Errorf("it does not know that its report on %s is stored: %v", executor.Describe(said.Name), p.reporter.published.trouble[said.Name])
+		}
+		return nil
+	})
+}
+
 // lacks waits until there is no report of this pod on an Executor.
 func (p *process) lacks(name types.NamespacedName) {
 	p.i.Helper()
