@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,10 @@ func (w *world) leaderless(t *testing.T) {
 	w.replicas.Add(t, odd)
 	w.replicas.Ready(t, int(w.size.replicas)+1)
 	w.right(t)
-	release := w.replicas.Proxy(odd).Hold(func(r faultproxy.Request) bool { return r.Verb == "watch" && r.Resource == "secrets" })
+	proxy := w.replicas.Proxy(odd)
+	// Who begins to lead passes over everything, and reads the key for that: it has to be another that does.
+	proxy.Script(faultproxy.Rule{When: faultproxy.Every(faultproxy.Of("coordination.k8s.io", "leases"), faultproxy.Verb("update")), Fault: faultproxy.Fail(http.StatusConflict)})
+	release := proxy.Hold(func(r faultproxy.Request) bool { return r.Verb == "watch" && r.Resource == "secrets" })
 	w.watcher.allow(failover)
 	leader := w.replicas.Led(t, odd)
 	w.replicas.Kill(t, leader)
@@ -93,6 +97,7 @@ func (w *world) leaderless(t *testing.T) {
 	}
 	t.Logf("that a replica trusts another key was said %s after the leader had died", took.Round(100*time.Millisecond))
 	release()
+	proxy.Script()
 	w.replicas.Ready(t, int(w.size.replicas)+1)
 	w.right(t)
 	w.watcher.allow(0)
