@@ -305,14 +305,20 @@ func TestATenantAsksForItsOwn(t *testing.T) {
 }
 
 // Without a single pod of Gatehouse, what is told is of before, or of another namespace.
-func TestThatNoReplicaRunsIsSaid(t *testing.T) {
+func TestThatNoReplicaServesIsSaid(t *testing.T) {
 	i := install(t)
 	i.executor(t, "running", served("gatehouse-a"))
-	elsewhere := shared.Namespace(t, "elsewhere")
-	got := ask(t, i.client, Options{Question: Question{Names: []string{"running"}, Home: elsewhere}})
-	want := "note: there is no pod of Gatehouse in namespace " + elsewhere + ": told is what it has written last; see why none runs, or name the namespace that it is installed in with --gatehouse-namespace\n"
-	if got.err != want || !strings.Contains(got.out, "not serving: there is no such pod") {
-		t.Errorf("%s%s", got.out, got.err)
+	broken := install(t)
+	broken.pod(t, "gatehouse-b", crashing)
+	for home, row := range map[string]string{
+		shared.Namespace(t, "elsewhere"): "not serving: there is no such pod",
+		broken.home:                      "not serving: it is not Ready (CrashLoopBackOff)",
+	} {
+		got := ask(t, i.client, Options{Question: Question{Names: []string{"running"}, Home: home}})
+		want := "note: no pod of Gatehouse in namespace " + home + " serves: told is what it has written last; see why none does, or name the namespace that it is installed in with --gatehouse-namespace\n"
+		if got.err != want || !strings.Contains(got.out, row) || got.answer != AllReady {
+			t.Errorf("answer %d\n%s%s", got.answer, got.out, got.err)
+		}
 	}
 	if got := ask(t, i.client, Options{Question: Question{Names: []string{"running"}, Home: i.home}}); got.err != "" || !strings.Contains(got.out, "gatehouse-a   yes") {
 		t.Errorf("%s%s", got.out, got.err)

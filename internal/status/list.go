@@ -22,7 +22,7 @@ type List struct {
 	Ready bool `json:"ready"`
 	// Items are the cluster's Executors, by name, and then NamespacedExecutors, by namespace and name.
 	Items []Executor `json:"items"`
-	// Notes say what was left out because it may not be read, that there is nothing to tell of, or that no replica runs.
+	// Notes say what was left out because it may not be read, that there is nothing to tell of, or that no replica serves.
 	Notes []string `json:"notes,omitempty"`
 	// Errors say what was asked for and cannot be told.
 	Errors []string `json:"errors,omitempty"`

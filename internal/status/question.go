@@ -123,8 +123,8 @@ func (r *reading) facts(ctx context.Context) Facts {
 		}
 	}
 	refused = note(&f, refused, r.pods.resource, err)
-	if f.PodsRead && len(pods) == 0 && f.tellsOfPods() {
-		f.Notes = append(f.Notes, fmt.Sprintf("there is no pod of Gatehouse in namespace %s: told is what it has written last; see why none runs, or name the namespace that it is installed in with --gatehouse-namespace", r.Home))
+	if f.PodsRead && f.tellsOfPods() && !slices.ContainsFunc(f.Pods, func(p corev1.Pod) bool { return stateOf(&p).serves }) {
+		f.Notes = append(f.Notes, fmt.Sprintf("no pod of Gatehouse in namespace %s serves: told is what it has written last; see why none does, or name the namespace that it is installed in with --gatehouse-namespace", r.Home))
 	}
 	f.Reports, err = r.reports(ctx, &f)
 	refused = note(&f, refused, "executorpodstatuses.gatehouse.dev", err)
