@@ -135,7 +135,8 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	if there, err = s.pods(ctx); err != nil {
 		return err
 	}
-	swept := 0
+	swept, failed := 0, 0
+	var first error
 	for _, r := range suspects {
 		if _, lives := there[r.Spec.Pod.UID]; lives {
 			continue
@@ -145,12 +146,18 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		}
 		err := s.client.Delete(ctx, r, client.Preconditions{UID: &r.UID})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete ExecutorPodStatus %s/%s: %w", r.Namespace, r.Name, err)
+			if failed++; first == nil {
+				first = fmt.Errorf("delete ExecutorPodStatus %s/%s: %w", r.Namespace, r.Name, err)
+			}
+			continue
 		}
 		swept++
 	}
 	if swept > 0 {
 		s.log.Info("deleted the reports of replicas that are gone", "reports", swept)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d reports are left; the first: %w", failed, failed+swept, first)
 	}
 	return nil
 }
