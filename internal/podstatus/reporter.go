@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -187,11 +188,11 @@ func (r *Reporter) pass(ctx context.Context, name types.NamespacedName) (again t
 			return time.Time{}, err
 		}
 	}
-	for _, stray := range found.strays {
-		if err := r.delete(ctx, stray); err != nil {
-			return time.Time{}, err
+	defer func() { // last: one that cannot be deleted does not hold up the report itself
+		for _, stray := range found.strays {
+			err = errors.Join(err, r.delete(ctx, stray))
 		}
-	}
+	}()
 	switch {
 	case there:
 		return found.doubt, r.publish(ctx, said, found.report)
@@ -208,7 +209,9 @@ func (r *Reporter) pass(ctx context.Context, name types.NamespacedName) (again t
 	return r.clock.Now().Add(time.Second), nil
 }
 
-// inherited reports whether a report is of a process that was in the pod before this one.
+// inherited reports whether a report is of a process that was in the pod before this one. A stray is nobody's: it counts
+// for nothing, whoever made it.
 func (r *Reporter) inherited(report *v1alpha1.ExecutorPodStatus) bool {
-	return report != nil && report.Spec.Pod == *r.pod.Load() && report.Status.Process != r.replica.Process
+	pod := *r.pod.Load()
+	return report != nil && report.Spec.Pod == pod && report.Status.Process != r.replica.Process && report.Name == PackName(pod.Name, report.Spec.Executor)
 }

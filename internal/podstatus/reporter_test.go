@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -421,6 +423,29 @@ func TestAReportThatNoEventTellsOfIsLookedFor(t *testing.T) {
 	fake.SetTime(fake.Now().Add(patience))
 	pass()
 	p.stores(said)
+}
+
+// What somebody made in a pod's name holds up nothing that the pod has to say.
+func TestAStrayThatCannotBeDeletedHoldsNothingUp(t *testing.T) {
+	i := newInstallation(t)
+	proxy, config := i.throughProxy()
+	proxy.Script(faultproxy.Rule{When: faultproxy.Every(ofReports, faultproxy.Verb("delete")), Fault: faultproxy.Fail(http.StatusForbidden)})
+	pod, said := i.pod("gatehouse-0"), reportOn("production", 1)
+	stray := written(Replica{}, v1alpha1.PodIdentity{Name: pod.Name, UID: pod.UID}, said)
+	stray.Namespace, stray.Name = i.namespace, "made-up"
+	i.must(i.client.Create(t.Context(), stray))
+	p := i.start(pod, starting{config: config})
+	p.board.Put(said)
+	p.attempted()
+	p.isPublished()
+	p.stores(said)
+	proxy.Script()
+	eventually.Succeeds(t, within, func() error {
+		if err := i.client.Get(t.Context(), client.ObjectKeyFromObject(stray), stray); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the stray is there: %v", err)
+		}
+		return nil
+	})
 }
 
 // A conflict is retried, and so is what the API server refuses; who asks whether the replica is ready is told why not.
