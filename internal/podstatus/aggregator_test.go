@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/gatehouse-dev/gatehouse/api/v1alpha1"
 	"github.com/gatehouse-dev/gatehouse/test/cluster"
@@ -153,6 +155,39 @@ func TestWhoCannotBeLookedUpIsNotReady(t *testing.T) {
 				i.reports(pod, e, serves(1, "rotated"))
 			}
 			i.becomes(e, isReady)
+		})
+	}
+}
+
+// Nor does one that cannot be asked about keep the others waiting.
+func TestManyWhoCannotBeLookedUpAreNotReadyInTime(t *testing.T) {
+	for name, fault := range map[string]faultproxy.Fault{"hangs": faultproxy.Hang(), "fails": faultproxy.Fail(http.StatusInternalServerError)} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstallation(t)
+			proxy, config := i.throughProxy()
+			l := i.lead(leadership{config: config})
+			pod := i.replica("a")
+			i.serve(true, pod)
+			many := make([]*v1alpha1.Executor, 16)
+			for n := range many {
+				many[n] = i.executor("executor-"+rand.String(8), v1alpha1.Scope(fmt.Sprintf("%d.test/*", n)))
+				l.says(many[n], serves(1, "x"))
+				i.reports(pod, many[n], serves(1, "x"))
+			}
+			for _, e := range many {
+				i.becomes(e, isReady)
+			}
+			proxy.Script(faultproxy.Rule{When: func(r faultproxy.Request) bool { return r.Verb == "get" && r.Namespace == i.namespace }, Fault: fault})
+			rotated := time.Now()
+			for _, e := range many {
+				l.says(e, serves(1, "rotated"))
+			}
+			for _, e := range many {
+				i.becomes(e, isNotReady(v1alpha1.ReasonTrustDiffers, v1alpha1.ConditionReconciling))
+			}
+			if took := time.Since(rotated); took > 5*time.Second {
+				t.Errorf("it said for %s that all is well", took)
+			}
 		})
 	}
 }
@@ -352,6 +387,31 @@ func TestASweepSparesWhatWasMadeAgain(t *testing.T) {
 	i.must(s.sweep(t.Context()))
 	i.hasReportsOf("a")
 	i.isStill(alive)
+}
+
+// A report that cannot be deleted keeps no other one.
+func TestASweepGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
+	i := newInstallation(t)
+	e := i.anExecutor()
+	kept, others := i.replica("a"), []*corev1.Pod{i.replica("b"), i.replica("c")}
+	seen := staleReports{reports: []v1alpha1.ExecutorPodStatus{*i.reports(kept, e, serves(1, "x"))}}
+	i.delete(kept)
+	for _, pod := range others {
+		seen.reports = append(seen.reports, *i.reports(pod, e, serves(1, "x")))
+		i.delete(pod)
+	}
+	refusing := interceptor.NewClient(i.client, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+		if o.GetName() == seen.reports[0].Name {
+			return errors.New("a webhook says no")
+		}
+		return c.Delete(ctx, o, options...)
+	}})
+	s := newSweeper(AggregatorDependencies{Client: refusing, Reader: i.client, Clock: clock.RealClock{}, Namespace: i.namespace, Resync: time.Hour}, seen, logr.Discard())
+	err := s.sweep(t.Context())
+	if want := "1 of 3 reports are left; the first: delete ExecutorPodStatus " + i.namespace + "/" + seen.reports[0].Name + ": a webhook says no"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	i.hasReportsOf("a")
 }
 
 // staleReports is a cache of reports as they were.

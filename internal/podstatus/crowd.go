@@ -3,6 +3,7 @@ package podstatus
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ type crowd struct {
 	reports   client.Reader // from the leader's cache, with the indexes
 	live      client.Reader // from the API server
 	namespace string        // Gatehouse's own
+	silent    atomic.Int64  // until when a second look is brief, because one was not answered; in nanoseconds since 1970
 }
 
 // replicas joins the pods of the installation with what they report of a subject. A report is a pod's if it says so by
@@ -71,9 +73,14 @@ func contentOf(report *v1alpha1.ExecutorPodStatus, s *subject, r replica) *v1alp
 // however many replicas there are.
 //
 // It spares a status that flaps, and delays one that is true by secondLook at most: whoever cannot be asked about is
-// what was seen of them.
+// what was seen of them. All subjects are delayed by about as much together: after a look that was not answered, those of
+// the next while wait no longer than one round.
 func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, replicas []replica) error {
-	looking, cancel := context.WithTimeout(ctx, secondLook)
+	bound := secondLook
+	if time.Now().UnixNano() < c.silent.Load() {
+		bound = lookEvery
+	}
+	looking, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var failure error
 	_ = wait.PollUntilContextCancel(looking, lookEvery, true, func(looking context.Context) (bool, error) {
@@ -81,6 +88,9 @@ func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, repli
 		return failure == nil || apierrors.IsForbidden(failure), nil
 	})
 	if failure != nil && ctx.Err() == nil {
+		if bound == secondLook {
+			c.silent.Store(time.Now().Add(briefly).UnixNano())
+		}
 		log.FromContext(ctx).Error(failure, "what replicas serve could not be looked up at the API server; what was heard of them is told")
 	}
 	return ctx.Err()
@@ -89,6 +99,7 @@ func (c *crowd) lookAgain(ctx context.Context, s *subject, trusted string, repli
 const (
 	secondLook = 2 * time.Second
 	lookEvery  = 200 * time.Millisecond
+	briefly    = 10 * time.Second
 )
 
 func (c *crowd) look(ctx context.Context, s *subject, trusted string, replicas []replica) error {
